@@ -171,7 +171,7 @@ describe('An organization', () => {
     const workflowId = await data.createWorkflow('Orders', null, id)
     for (let count = 0; count < 3; count += 1) await data.createRun(workflowId)
     await data.saveSource({}, organization)
-    await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
+    const { apiKey } = await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
     // A person of both organizations keeps the account.
     await pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [other.member.userId, member.accountId])
 
@@ -189,6 +189,7 @@ describe('An organization', () => {
       const { rowCount } = await pool.query(`SELECT FROM ${table} WHERE organization_id = $1`, [id])
       expect([table, rowCount]).toEqual([table, 0])
     }
+    expect(await app.db.prisma.apiKey.findMany({ where: { organizationId: id } })).toMatchObject([{ name: apiKey.id }])
     const where = { id: { in: [owner.accountId, member.accountId] } }
     expect(await app.db.prisma.account.findMany({ where })).toMatchObject([{ id: member.accountId }])
     const events = await app.auditOf(id)

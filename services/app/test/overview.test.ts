@@ -191,11 +191,12 @@ describe('The usage', () => {
       { id: sourceId, deliveries: { accepted: 2 }, starts: {} },
     ])
     const query = { since: hour.toISOString(), by: 'webhook_source' }
-    for (const [thing_id, deliveries] of [
-      [sourceId, counts.deliveries],
-      [newId(), {}],
+    for (const [person, thing_id, deliveries] of [
+      [admin, sourceId, counts.deliveries],
+      [admin, newId(), {}],
+      [organization.member, sourceId, {}],
     ] as const) {
-      const ofOne = (await data.call(admin, 'getUsage', { query: { ...query, thing_id } })).body.buckets
+      const ofOne = (await data.call(person, 'getUsage', { query: { ...query, thing_id } })).body.buckets
       expect(ofOne[0]?.deliveries).toEqual(deliveries)
     }
     expect((await read('api_key')).groups).toMatchObject([{ id: null, starts: { succeeded: 2 }, ...lookups }])
