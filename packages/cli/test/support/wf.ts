@@ -44,11 +44,11 @@ export async function wf(
   return { exitStatus, stdout, stderr, json: () => JSON.parse(stdout) as unknown }
 }
 
-/** Matches the result of a command that fails and says this. */
-export const failure = (text: string | RegExp, exitStatus = 1) => ({
-  exitStatus,
-  stderr: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
-})
+/** Matches the result of a command that fails and says this, and nothing else if it begins as the output does. */
+export const failure = (text: string | RegExp, exitStatus = 1) => {
+  const containing = typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text)
+  return { exitStatus, stderr: typeof text === 'string' && text.startsWith('Error: ') ? text : containing }
+}
 
 /** Runs `wf` until Ctrl-C (`interrupt`) or until it ends by itself. `output` gives what it has written so far. */
 export function watchWf(env: NodeJS.ProcessEnv, args: readonly string[], input?: string) {
