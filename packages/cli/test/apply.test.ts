@@ -129,6 +129,11 @@ workflows:
     expect(stdout).toContain(`\n    ${key}\n\nNew: 2, changed: 0, unchanged: 0.\n`)
   })
 
+  test('names a source as it was saved, without spaces around the name', async () => {
+    const { json } = await apply(manifest(source({ name: ' Order intake ' })))
+    expect(sourcesOf(json())).toMatchObject([{ name: 'Order intake', outcome: 'created' }])
+  })
+
   test('sends no verification request when nothing changed, and keeps a secret that the manifest leaves out', async () => {
     await apply(manifest(source()))
     for (const changes of [{}, { signing_secret: undefined }]) {

@@ -248,7 +248,7 @@ async function saveSource(
     const { status, body: saved } = await dispatcher.call('saveWebhookSource', request)
     const isUnchanged = before?.updated_at === saved.updated_at && before.verified_at === saved.verified_at
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
-    return { outcome, verified: saved.verified_at !== null }
+    return { name: saved.name, outcome, verified: saved.verified_at !== null }
   })
   return { verified: (before?.verified_at ?? null) !== null, ...result }
 }
@@ -276,7 +276,7 @@ async function save(
   ctx: OperatorContext,
   { organization, overwrites }: AppliedManifest,
   { kind, id, name, kept, changes: planned }: PlannedThing,
-  send: () => Promise<{ outcome: PlannedThing['outcome']; verified?: boolean }>,
+  send: () => Promise<{ outcome: PlannedThing['outcome']; name?: string; verified?: boolean }>,
 ): Promise<SaveResult> {
   try {
     const saved = await send()
