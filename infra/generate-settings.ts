@@ -169,9 +169,9 @@ function linesOf({ description, command, lines }: Entry): string[] {
   return [...wrap(description), ...hint, ...lines]
 }
 
-/** Comment lines of at most 100 characters. */
-function wrap(text: string): string[] {
-  return [...text.matchAll(/\S.{0,97}(?= |$)/g)].map(([line]) => `# ${line}`)
+/** Comment lines of at most 100 characters, or a longer word. */
+export function wrap(text: string): string[] {
+  return [...text.matchAll(/(?:\S.{0,97}|\S+)(?= |$)/g)].map(([line]) => `# ${line}`)
 }
 
 if (import.meta.main) {

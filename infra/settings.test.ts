@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { envExample, withGeneratedTables } from './generate-settings.ts'
+import { envExample, withGeneratedTables, wrap } from './generate-settings.ts'
 import { SERVICE_NAMES, SERVICE_SETTINGS } from './service-settings.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -21,5 +21,10 @@ describe('the settings', () => {
 
   test('are in .env.example as `pnpm generate:settings` writes them', () => {
     expect(readFileSync(join(root, '.env.example'), 'utf8')).toBe(envExample())
+  })
+
+  test('have comments with words that are longer than a line', () => {
+    const address = `https://${'a'.repeat(100)}.test`
+    expect(wrap(`See ${address} for more.`)).toEqual(['# See', `# ${address}`, '# for more.'])
   })
 })
