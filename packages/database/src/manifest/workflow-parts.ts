@@ -164,14 +164,16 @@ export async function planTriggers(
   sourceIdByName: ReadonlyMap<string, string>,
 ): Promise<PlannedParts<TriggerRow>> {
   const { client, organizationId, now } = ctx
-  const entries = wanted.flatMap(({ id: workflowId, path, entry: { triggers = [] } }) =>
-    triggers.map((trigger, index) => {
+  const entries = wanted.flatMap(({ id: workflowId, path, entry: { triggers = [] } }) => {
+    const seen = new Map<string, number>()
+    return triggers.map((trigger, index) => {
       const { name = '' } = trigger
-      const occurrence = triggers.slice(0, index).filter((earlier) => (earlier.name ?? '') === name).length
+      const occurrence = seen.get(name) ?? 0
+      seen.set(name, occurrence + 1)
       const id = lowerCaseId(trigger.id) ?? deriveId('trigger', workflowId, name, occurrence)
       return { id, path: `${path}.triggers[${index}]`, workflowId, trigger, createdBefore: triggers.length - 1 - index }
-    }),
-  )
+    })
+  })
   const stored = await readParts<TriggerRow>(ctx, SELECT_TRIGGERS, wanted, entries)
   const createdAt = new Map(stored.map((row) => [row.id, row.created_at]))
   const sourceIdFor = (name: string, type: string): string => {
