@@ -614,6 +614,8 @@ describe('a version', () => {
     const two = await create(acme.owner, { name: 'Two' })
     await app.db.pool.query('UPDATE files SET workflow_id = $2 WHERE id = $1', [first, two.id])
     expect((await restore(saved!.number + 4)).error).toMatchObject({ code: 'id_taken' })
+    await app.db.pool.query('DELETE FROM workflow_version_files WHERE workflow_id = $1', [workflow.id])
+    expect((await restore(saved!.number + 4)).status).toBe(500)
   })
 
   test('is compared by whole texts, of which it has the beginnings', async () => {

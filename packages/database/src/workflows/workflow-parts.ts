@@ -233,10 +233,11 @@ const DELETE_OTHER_FILES = `
       AND wanted.sha256 = files.sha256
   )`
 
+// Fails if a content is missing, because null is none.
 const INSERT_MISSING_FILES = `
   INSERT INTO files (id, workflow_id, name, path, content)
   SELECT wanted.id, $1, wanted.name, wanted.path, kept.content
-  FROM ${WANTED} JOIN workflow_version_files AS kept ON kept.workflow_id = $1 AND kept.sha256 = wanted.sha256
+  FROM ${WANTED} LEFT JOIN workflow_version_files AS kept ON kept.workflow_id = $1 AND kept.sha256 = wanted.sha256
   WHERE NOT EXISTS (SELECT FROM files WHERE files.workflow_id = $1 AND files.id = wanted.id)
   ON CONFLICT (id) DO NOTHING`
 
