@@ -20,7 +20,7 @@ import {
 import { ManifestError, type ManifestViolation } from './manifest-errors.ts'
 import { findPersonEdits, type PersonEdit, recordApplied } from './person-edits.ts'
 import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
-import { type PlannedLookup, type PlannedWebhookSource, planLookups, planWebhookSources } from './plan-saves.ts'
+import { type PlannedLookup, type PlannedWebhookSource, planLookups, planWebhookSources } from './plan-sources.ts'
 import { type AppliedWorkflow, planWorkflows, toMicros, toMoney } from './plan-workflows.ts'
 import { writePlanned } from './write-rows.ts'
 

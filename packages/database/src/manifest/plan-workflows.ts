@@ -15,7 +15,7 @@ import {
   toThing,
   toTime,
 } from './apply-context.ts'
-import { planAccess, planFiles, planTriggers, type Wanted } from './workflow-parts.ts'
+import { planAccess, planFiles, planTriggers, type Wanted } from './plan-workflow-parts.ts'
 import { writePlanned } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
