@@ -88,6 +88,12 @@ if (python)
       }
     })
 
+    test('has the names that it lists, and those that it needs itself', () => {
+      const code = 'import workflow_service as w; names = {n for n in dir(w) if n[0] != "_"} - {*w.__all__}'
+      const printed = execFileSync(python, ['-c', `${code}\nprint(*sorted(names))`], { env, encoding: 'utf8' })
+      expect(printed).toBe('Any TYPE_CHECKING import_module\n')
+    })
+
     test('checks tokens and signatures, and reads bodies, as the npm package does', async () => {
       const secretText = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
       const timestamp = 1_750_000_000

@@ -4,7 +4,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._errors import ApiConnectionError, ApiError, ApiTimeoutError, WorkflowServiceError
-from ._types import *  # `__all__` below lists those that are public.
+from ._types import (
+    AutoRun,
+    Delivery,
+    FieldError,
+    File,
+    Organization,
+    Page,
+    PageInfo,
+    Run,
+    RunError,
+    Session,
+    SessionRun,
+    StartConfirmation,
+    SubagentSource,
+    Trigger,
+    TriggerEvent,
+    TriggerSource,
+    User,
+    Workflow,
+)
 
 if TYPE_CHECKING:
     from ._client import AsyncWorkflowClient, WorkflowClient
