@@ -132,6 +132,22 @@ describe('an attack', () => {
   )
 })
 
+test('bench: the server of the baselines checks a start', async () => {
+  const server = await startProcess({
+    args: [join(import.meta.dirname, 'bench/baseline-server.ts')],
+    readyWhen: { line: 'listening' },
+  })
+  const { 1: port } = /listening (\d+)/.exec(server.stdout) ?? []
+  const start = (body: object) =>
+    fetch(`http://127.0.0.1:${port}/start`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  expect([(await start({ context: 'text' })).status, (await start({})).status]).toEqual([202, 422])
+  await server.stop()
+})
+
 test('pnpm trial lists the trials, and refuses a wrong name', async () => {
   const { exited, ...ended } = await startProcess({ args: [join(import.meta.dirname, 'main.ts'), 'nothing'] })
   expect((await exited).code).toBe(2)

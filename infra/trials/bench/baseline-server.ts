@@ -1,14 +1,12 @@
 // The baseline of the API figures: a default Express 5 application that answers the same bytes.
 // Usage: baseline-server.ts [FILE], where FILE has the bodies by name, as JSON.
 import { readFileSync } from 'node:fs'
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import { WorkflowStartIn } from '@workflow-service/contract'
+import { compile, WorkflowStartIn } from '@workflow-service/contract'
 import express from 'express'
 
 const [bodiesFile = ''] = process.argv.slice(2)
 const bodies = (bodiesFile === '' ? {} : JSON.parse(readFileSync(bodiesFile, 'utf8'))) as Record<string, unknown>
-const ajv = new Ajv2020({ allErrors: true, formats: { uuid: true, storable: true } })
-const validateStart = ajv.compile(WorkflowStartIn)
+const validateStart = compile(WorkflowStartIn)
 
 const app = express()
 app.get('/get', (_req, res) => {
