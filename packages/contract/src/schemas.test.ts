@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import * as app from './app/index.ts'
 import * as contract from './index.ts'
 import * as manifest from './manifest.ts'
+import { TRIMMED_FORMATS } from './schema/ajv.ts'
 
 interface ObjectSchema {
   title?: string
@@ -69,6 +70,43 @@ describe('every text that a caller sends', () => {
     const longer = texts.filter(({ maxLength }) => maxLength > contract.WORKFLOW_TEXT_MAX_LENGTH)
     expect(longer.map(({ path }) => path)).toEqual(EXCEPTIONS)
     expect(contract.WORKFLOW_TEXT_MAX_LENGTH).toBe(50_000)
+  })
+
+  test.each<[api: string, table: Readonly<Record<string, object>>, trimmed: Record<string, string>]>([
+    ['public', contract.OPERATIONS, { context: 'startWorkflow' }],
+    [
+      'internal',
+      contract.INTERNAL_OPERATIONS,
+      { key: 'saveModelKey', name: 'checkWebhookSource saveLookup saveWebhookSource', url: 'saveNoticeWebhook' },
+    ],
+    [
+      'application',
+      app.APP_OPERATIONS,
+      {
+        context: 'saveCase startWorkflow tryWorkflow',
+        email: 'createUser createUserLink setUp signIn',
+        first_name: 'createUser saveUser',
+        key: 'saveModelKey',
+        last_name: 'createUser saveUser',
+        name:
+          'acceptLink createApiKey createWorkflow duplicateWorkflow saveCase saveFile saveLookup saveMe ' +
+          'saveOrganization saveTrigger saveWebhookSource saveWorkflow setUp',
+        organization_name: 'setUp',
+        reason: 'decideApprovals declineDelivery',
+        search: 'createResendJob previewResends',
+        text: 'saveInstructions',
+        url: 'saveNoticeWebhook',
+      },
+    ],
+  ])('is trimmed in these fields of bodies of the %s API', (_api, table, trimmed) => {
+    const found: Record<string, string[]> = {}
+    for (const [id, { body }] of Object.entries(table as Record<string, { body?: ValueSchema }>)) {
+      for (const [name, schema] of Object.entries(body?.properties ?? {})) {
+        if (TRIMMED_FORMATS.includes((schema as ValueSchema).format)) (found[name] ??= []).push(id)
+      }
+    }
+    const ids = Object.entries(found).map(([name, own]) => [name, own.toSorted().join(' ')])
+    expect(Object.fromEntries(ids)).toEqual(trimmed)
   })
 })
 

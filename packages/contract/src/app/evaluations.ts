@@ -54,7 +54,9 @@ export const CaseIn = Closed('CaseIn', 'A text with the payloads that are right 
       result_id: Optional(Uuid('Of a result of the case that exists: what it would send.')),
     }),
   ),
-  context: Optional(Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1)),
+  context: Optional(
+    Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1, { format: 'trimmed' }),
+  ),
   expected: Optional(
     List(CasePayload, 'The payloads that are right, in any order; empty: nothing is sent.', {
       maxItems: CASE_PAYLOADS_MAX,
