@@ -22,6 +22,15 @@ describe('requestChecker', () => {
     expect(details).toHaveLength(100)
   })
 
+  test('counts any number of violations in a list', () => {
+    const list = Type.Object({ names: Type.Array(Type.String()) })
+    const save = requestChecker({ id: 'save', method: 'put', path: '/', body: list })
+    const names = Array.from({ length: 130_000 }, (_, n) => n)
+    const { message, details } = refusalOf(() => save(startRequest({ names }))) ?? {}
+    expect(message).toBe('names.0 must be a string (and 129999 more, of which details leaves out 129900).')
+    expect(details).toHaveLength(100)
+  })
+
   test('removes the white space around names and trimmed texts of a body, and around no others', () => {
     const path = { id: 'save', method: 'put', path: '/' }
     const [name, trimmed, storable] = ['name', 'trimmed', 'storable'].map((format) => Type.String({ format }))

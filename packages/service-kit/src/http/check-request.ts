@@ -124,7 +124,7 @@ function partChecker<Principal>(
       const valid = withoutFields(values, violations) as Partial<never>
       violations.push(...rule(valid, { principal, bodyText: body.text ?? '', violations }))
     }
-    found.list.push(...inFieldOrder(violations, order))
+    for (const violation of inFieldOrder(violations, order)) found.list.push(violation)
     found.omittedCount += own.omittedCount
     return lowerCaseUuids(properties, values)
   }
