@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, jest, test } from '@jest/globals'
 import express, { type Express } from 'express'
 import request from 'supertest'
 import { createLogger } from '../logger.ts'
@@ -170,6 +170,27 @@ describe('serveOperations', () => {
     expect([await statusWhen('ada, member'), await statusWhen('')]).toEqual(['202', '401'])
     expect(served).toEqual(['ada, member'])
     await server.close()
+  })
+
+  test.each([
+    [999, 200],
+    [1_000, 401],
+  ])('a caller who loses access while the request waits %i ms for its turn is answered %i', async (ms, status) => {
+    let hasAccess = true
+    const authorizeNow = () => {
+      if (!hasAccess) throw new ApiError('unauthorized', 'Sign in first.')
+      return 'ada'
+    }
+    const now = jest.spyOn(performance, 'now').mockReturnValue(0)
+    const run: NonNullable<Options['shares']>['run'] = async (_id, _caller, _target, answer) => {
+      hasAccess = false
+      now.mockReturnValue(ms)
+      await answer()
+    }
+    const app = serve({ authorize: authorizeNow, shares: { admit: () => undefined, run } })
+    const answer = await call('get', `/things/${id}`, { app })
+    now.mockRestore()
+    expect(answer.status).toBe(status)
   })
 
   test('reads no body before the shares admit the request, and calls them and the handler back after the answer', async () => {
