@@ -32,6 +32,6 @@ describe('inferShape', () => {
     const steps = entriesAdded.mock.calls.length
     entriesAdded.mockRestore()
     expect(shape.object?.fields.get('lines')?.list?.object?.fields.size).toBe(1_000)
-    expect(steps).toBe(1_001)
+    expect(steps).toBe(2_002)
   })
 })

@@ -50,13 +50,20 @@ export function inferShape(example: Record<string, unknown>): PayloadShape {
  * `__proto__`) allow any value, which bounds the recursion.
  */
 function shapeOf(values: readonly unknown[], depth: number): PayloadShape {
-  const isWithin = depth <= PAYLOAD_MAX_DEPTH
-  const objects = isWithin ? values.filter(isJsonObject) : []
-  const lists = isWithin ? values.filter((value) => Array.isArray(value)) : []
-  const texts = values.filter((value) => typeof value === 'string')
-  const isDate = texts.length > 0 && texts.every((text) => ISO_DATE_TIME.test(text))
+  const scalars = new Set<ScalarType>()
+  const objects: Record<string, unknown>[] = []
+  const lists: unknown[][] = []
+  let isDate: boolean | undefined
+  for (const value of values) {
+    if (typeof value === 'string') isDate = isDate !== false && ISO_DATE_TIME.test(value)
+    if (typeof value !== 'object' || value === null) scalars.add(scalarTypeOf(value))
+    else if (depth > PAYLOAD_MAX_DEPTH) continue
+    else if (Array.isArray(value)) lists.push(value)
+    else objects.push(value as Record<string, unknown>)
+  }
+  if (scalars.has('number')) scalars.delete('integer')
   return {
-    scalars: scalarsOf(values),
+    scalars,
     object: objects.length > 0 ? objectShapeOf(objects, depth) : null,
     list: lists.length > 0 ? shapeOf(lists.flat(), depth + 1) : null,
     ...(isDate && { isDate }),
@@ -64,21 +71,21 @@ function shapeOf(values: readonly unknown[], depth: number): PayloadShape {
 }
 
 function objectShapeOf(objects: readonly Record<string, unknown>[], depth: number): ObjectShape {
-  const entries = objects.flatMap((object) => Object.entries(object)).filter(([name]) => name !== '__proto__')
+  const valuesOf = new Map<string, unknown[]>()
+  for (const object of objects) {
+    for (const [name, value] of Object.entries(object)) {
+      const values = valuesOf.get(name)
+      if (values) values.push(value)
+      else if (name !== '__proto__') valuesOf.set(name, [value])
+    }
+  }
   const fields = new Map<string, PayloadShape>()
   const required = new Set<string>()
-  for (const [name, own] of Map.groupBy(entries, ([each]) => each)) {
-    const values = own.map(([, value]) => value)
+  for (const [name, values] of valuesOf) {
     fields.set(name, shapeOf(values, depth + 1))
     if (values.length === objects.length) required.add(name)
   }
   return { fields, required }
-}
-
-function scalarsOf(values: readonly unknown[]): Set<ScalarType> {
-  const types = new Set(values.filter((value) => typeof value !== 'object' || value === null).map(scalarTypeOf))
-  if (types.has('number')) types.delete('integer')
-  return types
 }
 
 function scalarTypeOf(value: unknown): ScalarType {
