@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findExampleErrors, VERIFICATION_TYPE } from '@workflow-service/contract/example-errors'
+import { findExampleErrors, VERIFICATION_TYPE } from '@workflow-service/contract/check-json-value'
 import { checkServiceToken, createServiceToken } from '@workflow-service/webhook-token'
 import { hasDatabase } from '../access.ts'
 import type { CommonOptions } from '../cli-command.ts'

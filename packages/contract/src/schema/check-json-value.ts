@@ -97,7 +97,7 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
   }
 }
 
-/** Of an example, beside those of every object. */
+/** The limits of an example, beside those of every JSON object. */
 const LIMITS = { maxBytes: EXAMPLE_MAX_BYTES, maxFields: EXAMPLE_MAX_FIELDS, maxListLength: EXAMPLE_MAX_LIST_LENGTH }
 
 /**

@@ -1,5 +1,4 @@
 import type { FieldCode, FieldError } from '../errors.ts'
-import { PAYLOAD_MAX_BYTES } from '../limits.ts'
 import {
   checkJsonValue,
   checkReservedType,
@@ -11,22 +10,6 @@ import {
 import { allowsAnyField, allowsAnyValue, inferShape, isJsonObject, typesOf } from './payload-shape.ts'
 import type { ObjectShape, PayloadShape, ScalarType } from './payload-shape.ts'
 import { truncateText } from './text.ts'
-
-/**
- * Compares a payload with the source's example (contract README, "Payload request"). Returns the result of a delivery
- * that is not sent because of it, or undefined if the payload may be sent. `body` is the payload as JSON.
- */
-export function checkPayload(example: Record<string, unknown>, payload: unknown, body: string) {
-  const bytes = Buffer.byteLength(body)
-  const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
-  const isTooLarge = bytes > PAYLOAD_MAX_BYTES
-  const mismatches: FieldError[] = isTooLarge
-    ? [{ field: 'body', code: 'too_large', message }]
-    : findPayloadMismatches(example, payload)
-  if (mismatches.length === 0) return undefined
-  const reason = describeMismatches(mismatches)
-  return { outcome: 'invalid' as const, status: null, reason, mismatches, duration_ms: null, answer: null }
-}
 
 /**
  * Lists where the payload does not follow the example, field by field (`lines.0.price`; `body` is the payload itself),

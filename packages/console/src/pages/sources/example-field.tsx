@@ -1,4 +1,4 @@
-import { findExampleErrors } from '@workflow-service/contract/example-errors'
+import { findExampleErrors } from '@workflow-service/contract/check-json-value'
 import {
   allowsAnyField,
   allowsAnyValue,
