@@ -11,8 +11,24 @@ const withEnd = (text: string) => (text === '' || text.endsWith('\n') ? text : `
 const cut = (lines: string[], max: number) =>
   lines.length > max ? [...lines.slice(0, max), ` … ${(lines.length - max).toLocaleString('en')} more lines`] : lines
 
-/** Compares two texts line by line. Each line begins with a space, `-` or `+`; ` …` is where lines are left out. */
-export function changedLines(old: string, next: string): string[] {
+/**
+ * Compares two values line by line. Each line begins with a space, `-` or `+`; ` …` is where lines are left out. Values
+ * that read the same, such as 1 and "1", or texts of which one ends its last line, are compared as JSON.
+ */
+export function changedLines(old: unknown, next: unknown): string[] {
+  const lines = compareTexts(textOf(old), textOf(next))
+  return lines.length > 0 ? lines : compareTexts(jsonOf(old), jsonOf(next))
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
+}
+
+/** Empty for a value that is missing. */
+const jsonOf = (value: unknown) => (value === undefined ? '' : JSON.stringify(value))
+
+function compareTexts(old: string, next: string): string[] {
   const patch = structuredPatch('', '', withEnd(old), withEnd(next), '', '', LIMITS)
   const whole = (mark: string, text: string) => {
     const lines = withEnd(text).split('\n').slice(0, -1)

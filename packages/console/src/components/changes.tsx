@@ -27,7 +27,7 @@ const ELEMENTS: Readonly<Record<string, 'del' | 'ins'>> = { '-': 'del', '+': 'in
 
 /** The removed lines come before the added ones. */
 function ChangedField({ field, old, new: next }: Change) {
-  const lines = useMemo(() => changedLines(textOf(old), textOf(next)), [old, next])
+  const lines = useMemo(() => changedLines(old, next), [old, next])
   const shown = lines.map((line, index) => {
     const Line = ELEMENTS[line.charAt(0)] ?? 'span'
     return (
@@ -44,9 +44,4 @@ function ChangedField({ field, old, new: next }: Change) {
       {shown.length > 0 ? <pre>{shown}</pre> : <p className="muted">The lines are the same.</p>}
     </figure>
   )
-}
-
-function textOf(value: unknown): string {
-  if (value === null || value === undefined) return ''
-  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
 }
