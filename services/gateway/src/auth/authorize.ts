@@ -23,9 +23,10 @@ type AuthContext = Pick<GatewayContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'
  * without a shared rate limit.
  */
 export function authorize(ctx: AuthContext) {
-  const authorizeUncounted = authorizeAgain(ctx)
   return (req: Request, res: Response, operation: Operation | undefined): Principal | Promise<Principal> =>
-    mapMaybePromise(authorizeUncounted(req, res, operation), (principal) => {
+    mapMaybePromise(authenticate(ctx, req, res), (principal) => {
+      res.locals.apiKey = principal
+      checkPermission(principal, operation)
       ctx.apiKeyUsage.record(principal.apiKeyId)
       return mapMaybePromise(ctx.rateLimits.consume('requests', principal.apiKeyId), (state) => {
         ctx.rateLimits.apply(res, 'requests', state)
@@ -39,9 +40,8 @@ export function authorize(ctx: AuthContext) {
  * meanwhile is refused as in a new request (401), and so is what it may no longer do (403).
  */
 export function authorizeAgain(ctx: AuthContext) {
-  return (req: Request, res: Response, operation: Operation | undefined): Principal | Promise<Principal> =>
+  return (req: Request, res: Response, operation: Operation): Principal | Promise<Principal> =>
     mapMaybePromise(authenticate(ctx, req, res), (principal) => {
-      res.locals.apiKey = principal
       checkPermission(principal, operation)
       return principal
     })
@@ -60,7 +60,7 @@ function checkPermission({ isSuspended, scopes }: Principal, operation: Operatio
 /** Together with a handler's 3 s, this keeps every answer within 5 s (contract README, "Errors"). */
 const LOOK_UP_TIMEOUT_MS = 2_000
 const BEARER = /^bearer +([^ ]+)$/i
-const FAILED = 'failed-authentications'
+const FAILED_POLICY = 'failed-authentications'
 
 /**
  * Finds the principal of the request's API key (contract README, "Authentication"). Synchronous for a cached key.
@@ -86,22 +86,22 @@ async function lookUp(
 ): Promise<Principal> {
   const { rateLimits } = ctx
   const network = networkOf(req.ip ?? '')
-  const counted = isExpected ? undefined : await rateLimits.consume(FAILED, network)
-  if (counted?.isAllowed === false) rateLimits.apply(res, FAILED, counted)
+  const counted = isExpected ? undefined : await rateLimits.consume(FAILED_POLICY, network)
+  if (counted?.isAllowed === false) rateLimits.apply(res, FAILED_POLICY, counted)
   let principal: Principal | null | undefined
   try {
     principal = await withTimeout(run(), LOOK_UP_TIMEOUT_MS, keysUnavailable)
   } catch (error) {
     throw isDatabaseUnavailable(error) ? keysUnavailable(error) : error
   } finally {
-    if (counted && principal !== null) rateLimits.giveBack(FAILED, network, counted)
+    if (counted && principal !== null) rateLimits.giveBack(FAILED_POLICY, network, counted)
   }
   return principal ?? (await refuse(ctx, req, res, counted))
 }
 
 /** Refuses a request, and counts it by its address unless it is `counted`. Requests with a valid key never are. */
 async function refuse({ rateLimits }: AuthContext, req: Request, res: Response, counted?: LimitState): Promise<never> {
-  rateLimits.apply(res, FAILED, counted ?? (await rateLimits.consume(FAILED, networkOf(req.ip ?? ''))))
+  rateLimits.apply(res, FAILED_POLICY, counted ?? (await rateLimits.consume(FAILED_POLICY, networkOf(req.ip ?? ''))))
   throw new ApiError('unauthorized', explainRefusal(req), { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
