@@ -158,7 +158,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
     field: <Name extends keyof Values & string>(name: Name, label: string) => {
       labels.set(name, label)
-      // Until the value is another one than was sent.
+      // The error is shown until the value is another one than was sent.
       const error = failure && isSame(values[name], failure.sent[name]) ? fieldErrors(failure.error)[name] : undefined
       return {
         name,

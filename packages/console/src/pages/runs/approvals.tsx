@@ -113,7 +113,7 @@ function WaitingPayload(props: {
   approval: Pick<ApprovalOut, keyof ApprovalOut & keyof WaitingApprovalOut>
   /** Beside the payloads of other runs. */
   run?: WaitingApprovalOut
-  /** What chooses it. */
+  /** The checkbox that selects the payload. */
   children?: ReactNode
 }) {
   const { approval, run, children } = props

@@ -149,7 +149,7 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
 const MAX_SUGGESTIONS = 6
 const MIN_TYPED = 2
 
-/** The sources whose names begin with what is typed before the caret, with the number of typed characters. */
+/** The names that begin with what is typed before the caret, with the number of typed characters. */
 function suggest(before: string, all: readonly string[]): { name: string; typed: number }[] {
   const lower = before.slice(-100).toLowerCase()
   return all.flatMap((name) => {
