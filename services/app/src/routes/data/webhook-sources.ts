@@ -74,7 +74,7 @@ export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServ
   } satisfies Partial<AppHandlers>
 }
 
-/** Handlers of the look-ups. The dispatcher saves and calls them, too. */
+/** Handlers of the look-ups. The dispatcher saves and calls them: it has the key of their secrets. */
 export function lookupHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
   const read = async (organizationId: string, id?: string) =>
     (await listLookups(db, organizationId, id)).map((lookup) => ({ ...lookup, version: String(lookup.version) }))
