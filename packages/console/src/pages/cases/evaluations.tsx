@@ -10,7 +10,7 @@ import { Loaded, Notice, Section } from '../../components/page.tsx'
 import { durationText, Time } from '../../components/status-and-time.tsx'
 import { CopyBox, KeyValueList, moneyText } from '../../components/values.tsx'
 import { errorText } from '../runs/run-list.tsx'
-import { useWorkflow } from '../workflows/workflows-page.tsx'
+import { useWorkflow } from '../workflows/use-workflow.ts'
 
 type Evaluation = AppAnswer<'listEvaluations'>['data'][number]
 type Result = AppAnswer<'getEvaluation'>['results'][number]

@@ -10,7 +10,7 @@ import { editFormOptions } from '../../components/form.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
-import { useWorkflow } from '../workflows/workflows-page.tsx'
+import { useWorkflow } from '../workflows/use-workflow.ts'
 import { Evaluations } from './evaluations.tsx'
 
 type Case = AppAnswer<'getCase'>

@@ -8,7 +8,8 @@ import { StatusBadge, statusText, Time, useLastDay } from '../../components/stat
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText } from '../runs/run-list.tsx'
-import { countOf, DELIVERY_RESULTS, LastDayChart } from '../../components/chart.tsx'
+import { LastDayChart } from '../../components/chart.tsx'
+import { countOf, DELIVERY_RESULTS } from '../../components/results.ts'
 import { moneyText } from '../../components/values.tsx'
 
 /** The webhook source and the workflow that the local stack makes (infra/local-stack/demo.yaml). */

@@ -4,7 +4,7 @@ import { RadioGroup, SelectField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { fromMicros, toMicros } from '../../components/values.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 const WHEN_SPENT = { fail: 'The run fails', wait: 'The run waits for the next day or month' }
 

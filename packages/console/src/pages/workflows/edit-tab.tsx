@@ -13,7 +13,8 @@ import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { useOptions } from '../../components/use-options.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
 import { Insertable } from './rules-editor.tsx'
-import { type Scope, SCOPES, useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
+import { type Scope, SCOPES } from './workflows-page.tsx'
 
 const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({ name, description, scope: scope as Scope })
 type Values = ReturnType<typeof valuesOf>

@@ -16,7 +16,7 @@ import { tryLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { NEW_RULES, RulesEditor } from './rules-editor.tsx'
 import { findRules } from './readiness-panel.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 type FileRow = WorkflowDetailOut['files'][number]
 

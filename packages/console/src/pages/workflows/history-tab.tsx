@@ -9,7 +9,7 @@ import { SelectField } from '../../components/fields.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { FullTime, Time } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 type Version = AppAnswer<'listWorkflowVersions'>['data'][number]
 

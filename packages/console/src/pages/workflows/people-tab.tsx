@@ -5,7 +5,7 @@ import { Button } from '../../components/button.tsx'
 import { Combobox } from '../../components/combobox.tsx'
 import { EmptyState, Notice, Section } from '../../components/page.tsx'
 import { tryIt } from '../../components/toast.ts'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 /** Every user of the organization, page by page. */
 async function readAllUsers(): Promise<AppUserOut[]> {

@@ -7,7 +7,7 @@ import { Loading } from '../../components/page.tsx'
 import type { CodeEditorHandle } from './code-editor.tsx'
 import { fieldsOf } from './rules-fields.ts'
 import { useTrial } from './trial.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 /** In the address in place of the id of a file: a new `rules.yaml`. */
 export const NEW_RULES = 'new-rules'

@@ -2,7 +2,7 @@ import { tryLink } from '../../components/thing-link.tsx'
 import { useRunList } from '../runs/run-list.tsx'
 import { LastDayChart } from '../../components/chart.tsx'
 import { DataList } from '../../components/data-list.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 export function WorkflowRunsPage() {
   const workflow = useWorkflow()

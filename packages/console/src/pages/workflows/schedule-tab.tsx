@@ -8,7 +8,7 @@ import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Notice, Section } from '../../components/page.tsx'
 import { Time } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 type Schedule = WorkflowDetailOut['auto_run']
 

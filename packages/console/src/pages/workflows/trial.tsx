@@ -8,7 +8,7 @@ import { ThingLink } from '../../components/thing-link.tsx'
 import { JsonView, LongText } from '../../components/values.tsx'
 import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, inWords } from '../runs/run-list.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 const POLL_MS = 400
 

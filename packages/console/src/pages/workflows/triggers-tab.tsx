@@ -10,7 +10,7 @@ import { EmptyState, Section } from '../../components/page.tsx'
 import { StatusBadge } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
 import { NEW_TRIGGER } from './readiness-panel.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 type Trigger = WorkflowDetailOut['triggers'][number]
 

@@ -13,7 +13,7 @@ import { linkTo } from '../../components/thing-link.tsx'
 import { CopyBox, shortId } from '../../components/values.tsx'
 import { ReadinessPanel, unmetText, useFix } from './readiness-panel.tsx'
 import { useTrial } from './trial.tsx'
-import { useWorkflow } from './workflows-page.tsx'
+import { useWorkflow } from './use-workflow.ts'
 
 /** Counts what the contract counts: code points without the white space around the text. */
 const lengthOf = (text: string) => Array.from(text.trim()).length

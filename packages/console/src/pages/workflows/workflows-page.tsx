@@ -1,6 +1,6 @@
-import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
-import type { WorkflowDetailOut, WorkflowReadOut, WorkflowRowOut } from '@workflow-service/contract'
-import { call, newId, useList, useRead, mutate } from '../../api/index.ts'
+import { Link, Outlet, useNavigate } from '@tanstack/react-router'
+import type { WorkflowDetailOut, WorkflowRowOut } from '@workflow-service/contract'
+import { call, newId, useList, mutate } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { openForm, useDeletion } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
@@ -140,11 +140,4 @@ function Layout(workflow: WorkflowDetailOut) {
       <Outlet />
     </Page>
   )
-}
-
-/** The workflow of the URL. Only below `WorkflowLayout`, which waits for it. */
-export function useWorkflow(): WorkflowReadOut {
-  const { data } = useRead('getWorkflow', { params: useParams({ from: '/app/workflows/$workflow_id' }) })
-  if (!data) throw new Error('useWorkflow is only available below the layout of a workflow.')
-  return data
 }
