@@ -32,7 +32,8 @@ import { editRefused } from './routes/workflows/edit-workflow.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
 import { keyOf } from './operation-shares.ts'
 import { quotaExceeded, toLimits } from './quotas.ts'
-import { requireHost, securityHeaders } from './security.ts'
+import { requireHost } from './require-host.ts'
+import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
 
 const MAX_REQUESTS_IN_FLIGHT = 500

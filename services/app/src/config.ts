@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
 import { type Quotas, quotaSettings } from './quotas.ts'
-import { LOOPBACK_NAME } from './security.ts'
+import { LOOPBACK_NAME } from './require-host.ts'
 import { Type } from '@workflow-service/contract/type'
 
 function optionalUrl(description: string, example: string) {
