@@ -138,7 +138,7 @@ export const IDS_QUERY = {
 export const SEARCHED =
   'all of these words and numbers, such as `NEEDLE-7731`, ignoring case, or with these last 8 characters of an id,'
 
-/** Which deliveries of all sources are listed, or sent again. */
+/** Which deliveries of all sources are listed, or sent again. The search is trimmed in a body, not in a query. */
 export const DELIVERY_FILTERS = {
   ...PERIOD_QUERY,
   source_id: Optional(Uuid('Only deliveries to this webhook source.')),
