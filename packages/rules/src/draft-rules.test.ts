@@ -92,7 +92,8 @@ deliveries:
   test('is valid for any error, names and examples', async () => {
     const text = fc.oneof(
       fc.string(),
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: 'grapheme' }),
+      fc.string({ unit: 'binary-ascii' }),
       fc.constantFrom('a: b', '- x', "it's", '"', '\u0085', '{{', '#'),
     )
     const value = fc.object({

@@ -3,6 +3,7 @@ import { describePublicApi } from '@workflow-service/contract'
 import { createApiKey, newId } from '@workflow-service/database'
 import * as fc from 'fast-check'
 import { sendRaw } from '@workflow-service/testkit'
+import { anyCharacter } from '@workflow-service/testkit/any-character'
 import { contractProblems } from './support/call.ts'
 import { startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
@@ -137,7 +138,7 @@ function generateRequest(operation: DocumentOperation): fc.Arbitrary<Generated> 
   const { method, path, parameters, body } = operation
   const schemasIn = (location: Parameter['in']) =>
     parameters.filter((parameter) => parameter.in === location).map(({ name, schema }) => [name, schema] as const)
-  const anyId = fc.string({ unit: 'binary', minLength: 1, maxLength: 50 })
+  const anyId = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 50 })
   const pathname = fc
     .tuple(...schemasIn('path').map(([, schema]) => mostly(likely(schema), anyId)))
     .map(([id]) => path.replace(/\{\w+\}/, encode(id)))
@@ -193,7 +194,7 @@ function generateRequest(operation: DocumentOperation): fc.Arbitrary<Generated> 
 }
 
 const bearer = (key: string | undefined) => `Bearer ${key}`
-const anyText = fc.string({ unit: 'binary', maxLength: 20 })
+const anyText = fc.string({ unit: anyCharacter, maxLength: 20 })
 const headerText = fc.string({
   unit: fc
     .integer({ min: 0x20, max: 0xff })
@@ -215,7 +216,7 @@ function bodyOf(schema: Schema): fc.Arbitrary<string | undefined> {
   return fc.oneof(
     { weight: 8, arbitrary: object },
     { weight: 1, arbitrary: fc.json() },
-    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 50 }) },
+    { weight: 1, arbitrary: fc.string({ unit: anyCharacter, maxLength: 50 }) },
     { weight: 1, arbitrary: fc.constant(undefined) },
   )
 }
@@ -232,7 +233,7 @@ function likely(schema: Schema): fc.Arbitrary<unknown> {
   }
   const { minLength = 0, maxLength = 100 } = schema
   return fc.oneof(
-    fc.string({ unit: 'binary', minLength, maxLength: Math.min(maxLength, 200) }),
+    fc.string({ unit: anyCharacter, minLength, maxLength: Math.min(maxLength, 200) }),
     fc.string({ unit: 'grapheme', maxLength: 30 }),
     fc.constantFrom('go', ' ', '%', 'x'.repeat(maxLength), 'x'.repeat(maxLength + 1)),
   )

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { compile, listToolCalls, ModelAnswerStep, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import * as fc from 'fast-check'
+import { anyCharacter } from '@workflow-service/testkit/any-character'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelAnswer } from './model-question.ts'
 import { parseArguments, toAnswerStep } from './model-answer.ts'
@@ -17,7 +18,7 @@ const isAnswerStep = compile(ModelAnswerStep)
 
 /** As the AI SDK gives them; its types allow less than a server may send. */
 const anyText = fc.string({
-  unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), fc.constantFrom('\0', '\ud800', '\udc00')),
+  unit: fc.oneof(anyCharacter, fc.constantFrom('\0', '\ud800', '\udc00')),
 })
 const json = fc.jsonValue({ maxDepth: 1 })
 const metadata = fc.option(fc.dictionary(anyText, fc.dictionary(anyText, json, { maxKeys: 2 }), { maxKeys: 2 }), {
