@@ -261,7 +261,7 @@ test('an operator of 10,000 deliveries finds one order, sends all that were answ
   service.endpoint.requests.length = 0
   const page = await browser.newPage(owner.context)
   await page.addInitScript(
-    `addEventListener('click', ({ isTrusted }) => isTrusted && (sessionStorage.clicks = 1 + Number(sessionStorage.clicks ?? 0)), true)`,
+    `document.addEventListener('click', ({ isTrusted }) => isTrusted && (sessionStorage.clicks = 1 + Number(sessionStorage.clicks ?? 0)), true)`,
   )
   const clicks = async () => Number(await page.evaluate('sessionStorage.clicks ?? 0'))
   await show(page, '/')
