@@ -95,7 +95,13 @@ export async function startSystem(options: SystemOptions = {}) {
     startReceiver(answer),
   ])
   await (options.migrateBy?.(postgres.url) ?? migrate({ databaseUrl: postgres.url }))
-  const pool = new Pool({ connectionString: postgres.url, max: 5, application_name: 'trial' })
+  // As for the services: polling for the end of a run would take more of PostgreSQL's time than the run.
+  const pool = new Pool({
+    connectionString: postgres.url,
+    max: 5,
+    application_name: 'trial',
+    options: '-c enable_seqscan=off',
+  })
   // A trial may kill PostgreSQL.
   pool.on('error', () => {})
   const services: Service[] = []
