@@ -21,10 +21,12 @@ sent AS (
   SELECT latest.*, first_id AS id, 0 AS depth FROM latest
   UNION ALL
   SELECT first_id, resend_id, resent_at, resend.id, depth + 1
-  FROM sent CROSS JOIN LATERAL (SELECT id FROM deliveries WHERE resend_of = sent.id OFFSET 0) AS resend WHERE depth < 100
+  FROM sent CROSS JOIN LATERAL (SELECT id FROM deliveries WHERE resend_of = sent.id OFFSET 0) AS resend
+  WHERE depth < 100
 ),
 found AS (
-  SELECT deliveries.id, deliveries.outcome, (deliveries.created_at, deliveries.id) < (resent_at, resend_id) AS is_earlier,
+  SELECT deliveries.id, deliveries.outcome,
+    (deliveries.created_at, deliveries.id) < (resent_at, resend_id) AS is_earlier,
     bool_or(deliveries.outcome = 'accepted') OVER (PARTITION BY first_id) AS is_accepted
   FROM sent JOIN deliveries ON deliveries.id = sent.id
 )

@@ -8,7 +8,9 @@ json_build_object(
   'workflow', json_build_object(
     'id', workflows.id, 'name', workflows.name, 'description', workflows.description,
     'model', workflows.model,
-    'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = ':RULES_FILE_NAME'),
+    'rulesFileId', (
+      SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = ':RULES_FILE_NAME'
+    ),
     'rulesLikeFiles', (
       SELECT json_agg(json_build_object('name', file.name, 'path', file.path))
       FROM (SELECT name, path FROM files WHERE workflow_id = workflows.id AND name ILIKE '%rules.y%' LIMIT 20) AS file

@@ -3,7 +3,8 @@
 -- Parameters: $1 the time, or null for the database's clock, $2 limit. Rows: the workflows, first the one that is due
 --   for longest.
 SELECT id AS "workflowId", organization_id AS "organizationId", auto_run_frequency AS frequency,
-  auto_run_anchor_at AS "anchorAt", auto_run_timing AS timing, auto_run_next_at AS "dueAt", coalesce($1::timestamptz, clock_timestamp()) AS now
+  auto_run_anchor_at AS "anchorAt", auto_run_timing AS timing, auto_run_next_at AS "dueAt",
+  coalesce($1::timestamptz, clock_timestamp()) AS now
 FROM workflows
 WHERE auto_run_frequency IN ('hourly', 'daily', 'weekly', 'monthly')
   AND auto_run_next_at <= coalesce($1::timestamptz, clock_timestamp())

@@ -1,8 +1,8 @@
 -- Lists the runs of a session before one, the last first. By hand: the runner reads it in every run of a continued
 --   session.
 -- Parameters: $1 organization, $2 session, $3 number of the run, $4 limit. Rows: one for each run that has ended.
-SELECT starts.id AS "runId", starts.number::float8 AS number, workflows.name AS "workflowName", starts.input_message AS "inputMessage",
-  starts.context, starts.status, starts.error
+SELECT starts.id AS "runId", starts.number::float8 AS number, workflows.name AS "workflowName",
+  starts.input_message AS "inputMessage", starts.context, starts.status, starts.error
 FROM starts JOIN workflows ON workflows.id = starts.workflow_id
 WHERE starts.organization_id = $1 AND starts.session_id = $2 AND starts.number < $3
   AND starts.finished_at IS NOT NULL

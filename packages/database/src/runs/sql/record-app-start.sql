@@ -35,8 +35,8 @@ counted AS (
 recorded AS (
   INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
     user_id, request_id, traceparent, tracestate)
-  SELECT $2, $1, $3, $5, coalesce((SELECT last_start_number FROM counted), 1), 'app', $6, trigger_id, input_message, $7, $8,
-    $10, $11
+  SELECT $2, $1, $3, $5, coalesce((SELECT last_start_number FROM counted), 1), 'app', $6, trigger_id, input_message,
+    $7, $8, $10, $11
   FROM checked WHERE kind = 'accepted'
 )
 SELECT kind, name FROM checked

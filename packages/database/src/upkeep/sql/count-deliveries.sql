@@ -7,7 +7,8 @@ WITH batch AS MATERIALIZED (
   ORDER BY created_at, id LIMIT $6
 ),
 counted AS (
-  SELECT thing.kind, thing_id, 'deliveries' AS measure, outcome AS label, 1 AS count, 0 AS sum_ms, 0 AS tokens, 0 AS cost
+  SELECT thing.kind, thing_id, 'deliveries' AS measure, outcome AS label, 1 AS count, 0 AS sum_ms, 0 AS tokens,
+    0 AS cost
   FROM batch LEFT JOIN starts AS start ON start.id = batch.run_id
   CROSS JOIN LATERAL (
     VALUES ('organization', NULL), ('workflow', workflow_id), ('api_key', api_key_id), ('webhook_source', $7)

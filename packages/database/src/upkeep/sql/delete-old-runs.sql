@@ -10,7 +10,10 @@ deleted AS (
     SELECT id FROM starts WHERE id = ANY (ARRAY(
       SELECT id FROM batch
       WHERE has_ended AND :IS_COUNTED
-        AND (SELECT true FROM deliveries WHERE run_id = batch.id AND outcome IN ('unknown', 'in_flight') LIMIT 1) IS NULL
+        AND (
+          SELECT true FROM deliveries
+          WHERE run_id = batch.id AND outcome IN ('unknown', 'in_flight') LIMIT 1
+        ) IS NULL
         AND (
           SELECT true FROM idempotency_keys
           WHERE start_id = batch.id AND created_at > now() - interval '24 hours' LIMIT 1
