@@ -20,7 +20,7 @@ test.each(['0001-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T2
 
 test('a cursor with any change is refused', () => {
   const valid = encodeCursor(WORKFLOWS, position)
-  const more = fc.oneof(fc.constantFrom('', '=', '+', 'A', 'b'), fc.string({ unit: 'binary-ascii', maxLength: 2 }))
+  const more = fc.oneof(fc.constantFrom('', '=', '+', 'A', 'b'), fc.string({ unit: 'binary', maxLength: 2 }))
   const changed = fc
     .tuple(fc.nat(valid.length), fc.nat(2), more)
     .map(([index, replaced, text]) => valid.slice(0, index) + text + valid.slice(index + replaced))
@@ -35,8 +35,7 @@ test('a cursor with any change is refused', () => {
 
 test('a cursor that a caller makes is refused or leads to a position that PostgreSQL can read, for any bytes', () => {
   const more = fc.oneof(
-    fc.string({ unit: 'binary-ascii', maxLength: 40 }),
-    fc.string({ unit: 'grapheme', maxLength: 40 }),
+    fc.string({ unit: 'binary', maxLength: 40 }),
     fc.stringMatching(/^-?[0-9]{1,25}$/),
     fc.stringMatching(/^-?[0-9]{1,20}$/).map((time) => `${time}.${position.id}`),
   )
