@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import type { NewJournalStep, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { addWords, type Db, matches, paging, parseSearch, queryRows } from '../connection/index.ts'
@@ -268,16 +267,16 @@ export async function findVisibleRun(
   )
   if (!run) return undefined
   const { rows: used } = await db.pool.query<UsedByRun>(
-    `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
-       coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens,
-       sum((data->>'cost_micros')::bigint)::float8 AS cost_micros, max(data->>'currency') AS currency
-     FROM run_steps WHERE run_id = $1 AND kind IN ('model_answer', 'session_summary')`,
+    `SELECT coalesce(sum(input_tokens), 0)::float8 AS input_tokens,
+       coalesce(sum(output_tokens), 0)::float8 AS output_tokens, sum(cost_micros)::float8 AS cost_micros,
+       max(currency) AS currency
+     FROM run_steps, json_to_record(data)
+       AS used (input_tokens bigint, output_tokens bigint, cost_micros bigint, currency text)
+     WHERE run_id = $1 AND kind IN ('model_answer', 'session_summary')`,
     [runId],
   )
   const deliveries = await listDeliveriesOfRun(db, organizationId, runId)
   const approvals = await listApprovalsOfRun(db, organizationId, runId)
   const steps = await readBoundedSteps(db, runId)
-  // Up to 4 MiB have just been parsed: other requests are answered before they are serialized.
-  await setImmediate()
   return { ...run, ...used[0]!, steps, deliveries, approvals }
 }

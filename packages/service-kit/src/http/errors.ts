@@ -110,7 +110,7 @@ export function writeError(
   requestId: string,
   headers: readonly string[] = [],
 ): void {
-  writeJson(res, {
+  void writeJson(res, {
     status: error.status,
     body: JSON.stringify(toErrorResponse(error, requestId)),
     requestId,

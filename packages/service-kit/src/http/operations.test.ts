@@ -132,21 +132,21 @@ describe('serveOperations', () => {
     expect(seen).toEqual([[{ name: 'x' }, 'ada', body]])
   })
 
-  test('sends a large answer in a turn of its own, after others that waited while it was serialized', async () => {
-    const text = 'ä'.repeat(300_000)
-    let response: express.Response | undefined
-    let hasBegun: boolean | undefined
-    const toJSON = () => {
-      setImmediate(() => (hasBegun = response?.headersSent))
-      return text
-    }
+  test('other requests are answered while a long answer is made and while it is written', async () => {
+    const text = 'ä'.repeat(150_000)
+    const events: string[] = []
+    const note = (event: string) => (events.push(event), setImmediate(() => events.push('turn')))
+    const element = { toJSON: () => (note('element'), text) }
     const app = express().use((_req, res, next) => {
-      response = res
+      const write = res.write.bind(res) as (chunk: unknown) => boolean
+      jest.spyOn(res, 'write').mockImplementation((chunk: unknown) => (note('bytes'), write(chunk)))
       next()
     })
-    app.use(serve({ handlers: { ...handlers, getThing: async () => ({ body: { text: { toJSON } } }) } }))
-    expect((await call('get', `/things/${id}`, { app })).body).toEqual({ text })
-    expect(hasBegun).toBe(false)
+    const body = { none: undefined, list: [element, element, undefined], date: new Date(0) }
+    app.use(serve({ handlers: { ...handlers, getThing: () => ({ body }) } }))
+    const read = (await call('get', `/things/${id}`, { app })).body
+    expect(read).toEqual({ list: [text, text, null], date: '1970-01-01T00:00:00.000Z' })
+    expect(events).toEqual(['element', 'element', 'bytes', 'bytes'].flatMap((event) => [event, 'turn']))
   })
 
   test('authorizes again when the body has arrived, and gives the handler the principal of that moment', async () => {

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { readTraceContext, type TraceContext } from '@workflow-service/contract'
 import type { Request, RequestHandler, Response } from 'express'
 import type { ReleaseSlot } from '../in-flight-limiter.ts'
@@ -8,6 +7,7 @@ import { type CheckedParts, type HttpOperation, type OperationRules, requestChec
 import { notFound, serviceUnavailable } from './errors.ts'
 import { type BodyLimits, type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
 import { createRequestSlots, type RequestSlots, type RequestSlotsOptions } from './request-slots.ts'
+import { stringifyInTurns } from './stringify-in-turns.ts'
 import { writeJson } from './write-json.ts'
 
 export type OperationTable = Readonly<Record<string, HttpOperation>>
@@ -222,9 +222,6 @@ async function writeLines(res: Response, { lines }: LinesAnswer): Promise<void> 
   res.end()
 }
 
-/** Longer ones, in characters, are sent in a turn of the event loop of their own. */
-const MAX_AT_ONCE = 256 * 1024
-
 function writeAnswer(
   res: Response,
   answer: WholeAnswer,
@@ -232,16 +229,12 @@ function writeAnswer(
 ): void | Promise<void> {
   const { answerHeaders: headers } = res.locals
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
-    writeJson(res, { ...options, status, body: answer, headers })
-  } else {
-    const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
-    const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
-    const json = { ...options, status: answer.status ?? status, headers: all }
-    if (body === undefined || body.length <= MAX_AT_ONCE) return writeJson(res, { ...json, body })
-    // Other requests are answered between the two. Bytes are sent without another copy.
-    const bytes = Buffer.from(body)
-    return setImmediate().then(() => writeJson(res, { ...json, body: bytes }))
+    return writeJson(res, { ...options, status, body: answer, headers })
   }
+  const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
+  return mapMaybePromise(answer.body && stringifyInTurns(answer.body), (body) =>
+    writeJson(res, { ...options, status: answer.status ?? status, headers: all, body }),
+  )
 }
 
 /** @throws URIError (answered 400) when a parameter is not percent-encoded UTF-8. */

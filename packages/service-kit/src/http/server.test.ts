@@ -45,7 +45,7 @@ const LARGE_BODY = 'x'.repeat(32 * 1024 * 1024)
 
 const answerLarge: RequestListener = (req, res) => {
   responseState(res).key = String(req.url)
-  writeJson(res, { status: 200, body: LARGE_BODY, requestId: 'r1' })
+  void writeJson(res, { status: 200, body: LARGE_BODY, requestId: 'r1' })
 }
 
 /** Sends a request, and reads nothing of its answer until `countBytes` reads it to the end. */

@@ -29,7 +29,7 @@ function waitForEnd(
   res.locals.operationId = 'waitForRun'
   const answer = (body: string): void => {
     const { requestId, answerHeaders: headers } = res.locals
-    writeJson(res, { status: 200, body, requestId, headers })
+    void writeJson(res, { status: 200, body, requestId, headers })
   }
   const readAndAnswer = async (): Promise<void> => {
     const latest = await findPublicRun(db, wait.organizationId, wait.runId).catch((error: unknown) => {
