@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { PublicRunOut, PublicSessionOut } from '@workflow-service/contract'
-import { newId } from '@workflow-service/database'
+import { issueApiKey, newId, revokeApiKey } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { useTestGateway } from './support/test-gateway.ts'
 
@@ -87,6 +87,21 @@ describe('GET /v1/runs/{run_id}', () => {
     abort.abort()
     expect(await gone).toBe('gone')
     await waiting(0)
+  })
+
+  test('is refused when the key was revoked meanwhile', async () => {
+    const { key, apiKey } = await issueApiKey(gateway.db, gateway.organization.id, {
+      name: newId(),
+      scopes: ['read'],
+      expiresAt: null,
+    })
+    const { id } = await start()
+    const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
+    await waiting(1)
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
+    await end(id, 'succeeded')
+    expect((await answer).status).toBe(401)
   })
 
   test('is answered when the gateway stops', async () => {

@@ -1,6 +1,8 @@
+import { OPERATIONS, type PublicRunOut } from '@workflow-service/contract'
 import { findPublicRun, findPublicSession } from '@workflow-service/database'
-import { describeError, onceClosed, orNotFound, writeJson } from '@workflow-service/service-kit'
+import { ApiError, describeError, onceClosed, orNotFound, sendError, writeJson } from '@workflow-service/service-kit'
 import type { Response } from 'express'
+import { authorizeAgain } from '../auth/authorize.ts'
 import type { GatewayContext } from '../gateway-context.ts'
 import type { PublicApiHandlers } from './operation-handlers.ts'
 
@@ -20,7 +22,7 @@ export function getRun(ctx: GatewayContext): PublicApiHandlers['getRun'] {
 
 /** Answers when the run has ended or the time is over. `text`: the run as it was. */
 function waitForEnd(
-  { db, runWaits, logger }: GatewayContext,
+  ctx: GatewayContext,
   res: Response,
   wait: { readonly organizationId: string; readonly runId: string; readonly waitMs: number },
   text: string,
@@ -31,21 +33,25 @@ function waitForEnd(
     const { requestId, answerHeaders: headers } = res.locals
     void writeJson(res, { status: 200, body, requestId, headers })
   }
-  const readAndAnswer = async (): Promise<void> => {
-    const latest = await findPublicRun(db, wait.organizationId, wait.runId).catch((error: unknown) => {
-      logger.warn({ task: 'read a run for which a request waited', error: describeError(error) }, 'task.failed')
-      return undefined
-    })
-    // As it was, if it was deleted meanwhile or the database is unavailable.
-    answer(latest ? JSON.stringify(latest) : text)
+  const answerLate = async (ended?: PublicRunOut): Promise<void> => {
+    try {
+      // The key may have been revoked while the request waited.
+      await authorizeAgain(ctx)(res.req, res, OPERATIONS.getRun)
+      const latest = ended ?? (await findPublicRun(ctx.db, wait.organizationId, wait.runId))
+      // As it was, if it was deleted meanwhile or the database is unavailable.
+      answer(latest ? JSON.stringify(latest) : text)
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) return sendError(res, error)
+      ctx.logger.warn({ task: 'read a run for which a request waited', error: describeError(error) }, 'task.failed')
+      answer(text)
+    }
   }
-  const forget = runWaits.add({
+  const forget = ctx.runWaits.add({
     ...wait,
-    onOver: (over) =>
-      over === 'time' ? void readAndAnswer() : answer(over === 'closing' ? text : JSON.stringify(over)),
+    onOver: (over) => (over === 'closing' ? answer(text) : void answerLate(over === 'time' ? undefined : over)),
   })
   if (forget) onceClosed(res, forget)
-  else void readAndAnswer()
+  else void answerLate()
 }
 
 /** `GET /v1/sessions/{session_id}`: 404 for a missing session and for one of another organization. */
