@@ -192,14 +192,19 @@ describe('startHttpServer', () => {
 
   test('asks for new connections while it drains, and still accepts them', async () => {
     const gate = Promise.withResolvers<void>()
-    const server = await start({}, () => gate.promise)
-    const first = fetch(`http://127.0.0.1:${server.port}/`)
-    while (server.inFlight === 0) await nextTurn()
+    let count = 0
+    const server = await listen((req, res) => {
+      count += 1
+      if (req.url === '/stream') responseState(res).onStream?.()
+      void gate.promise.then(() => writeJson(res, { status: 200, body: '{}', requestId: 'r1' }))
+    })
+    const before = ['/', '/stream'].map((path) => fetch(`${server.url}${path}`))
+    while (count < 2) await nextTurn()
     server.drain()
-    const second = fetch(`http://127.0.0.1:${server.port}/`)
-    while (server.inFlight === 1) await nextTurn()
+    const after = fetch(`${server.url}/`)
+    while (count < 3) await nextTurn()
     gate.resolve()
-    const answers = await Promise.all([first, second])
+    const answers = await Promise.all([...before, after])
     expect(answers.map(({ status, headers }) => `${status} ${headers.get('connection')}`)).toEqual(
       answers.map(() => '200 close'),
     )

@@ -154,7 +154,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const { port } = server.address() as AddressInfo
   const drain = (): void => {
     isDraining = true
-    for (const res of inFlight) {
+    for (const res of [...inFlight, ...streams]) {
       if (!res.headersSent) res.setHeader('Connection', 'close')
       // Its caller would send the next request on the connection.
       else res.once('finish', () => res.req.socket.destroySoon())
