@@ -140,7 +140,7 @@ function readQuery({ req }: UncheckedRequest<unknown>, properties: Properties, {
     if (repeated.length > 0) {
       list.push({ field: name, code: isInteger ? 'int_parsing' : 'string_type', message: 'must be given once' })
     } else if (isInteger && typeof value === 'string') {
-      if (/^\d+$/.test(value)) values[name] = Number(value)
+      if (/^\d+$/.test(value)) values[name] = Math.min(Number(value), Number.MAX_SAFE_INTEGER)
       else list.push({ field: name, code: 'int_parsing', message: 'must be a whole number in decimal digits' })
     } else if (value !== undefined) {
       values[name] = value
