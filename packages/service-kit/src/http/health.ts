@@ -26,7 +26,7 @@ const OPTIONAL_TIMEOUT_MS = 500
 
 /** Answers `GET /healthz`: the process is up. */
 export function answerHealthz(_req: Request, res: Response): void {
-  res.json({ status: 'ok' })
+  res.set('X-Request-Id', res.locals.requestId).json({ status: 'ok' })
 }
 
 /**
