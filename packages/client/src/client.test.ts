@@ -257,6 +257,12 @@ describe('time limits', () => {
     expect([short.ms, sent.length]).toEqual([900, 3])
   })
 
+  test('leave a wait the time that the service waits', async () => {
+    const { client } = clientWith(['hang'])
+    const call = () => failureOf(client.runs.wait(ID, { timeoutMs: 2000, maxRetries: 0 }))
+    expect((await onFakeClock(call)).ms).toBe(12_000)
+  })
+
   test('of a call go before those of the client; an infinite one never ends it', async () => {
     const { client } = clientWith(['hang'], { timeoutMs: 10, totalTimeoutMs: 10 })
     const limits = { timeoutMs: Infinity, totalTimeoutMs: Infinity }

@@ -27,7 +27,7 @@ export interface ClientOptions extends CallLimits, Hooks {
 export interface CallLimits {
   /** Attempts after the first one. Default 2; 0 switches retries off. */
   maxRetries?: number | undefined
-  /** Milliseconds for one attempt, until its whole answer is read. Default 15,000. */
+  /** Milliseconds for one attempt, until its whole answer is read; `runs.wait` adds 10,000. Default 15,000. */
   timeoutMs?: number | undefined
   /** Milliseconds for the call in all, delays between attempts included. Default 90,000. */
   totalTimeoutMs?: number | undefined
@@ -85,7 +85,7 @@ interface RawPage {
 /** Browsers send their own. The version is that of package.json. */
 const USER_AGENT = 'workflow-service-client/1.0.0'
 
-/** How long one request waits for the end of a run: less than `timeoutMs`. */
+/** How long one request waits for the end of a run, beyond `timeoutMs`. */
 const WAIT_SECONDS = 10
 
 const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
@@ -142,11 +142,11 @@ export class WorkflowClient {
     this.runs = {
       get: async (id, call) => send<Run>(pathOf(id, 'runs'), isRun, call),
       wait: async (id, call = {}) => {
-        const { totalTimeoutMs } = limitsOf(options, call)
+        const { timeoutMs, totalTimeoutMs } = limitsOf(options, call)
         const deadlineMs = performance.now() + totalTimeoutMs
         for (;;) {
-          const remainingMs = Math.max(1, deadlineMs - performance.now())
-          const limits = { ...call, totalTimeoutMs: remainingMs }
+          const remainingMs = Math.max(1, Math.ceil(deadlineMs - performance.now()))
+          const limits = { ...call, timeoutMs: timeoutMs + WAIT_SECONDS * 1000, totalTimeoutMs: remainingMs }
           const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, isRun, limits)
           if (run.finished_at !== null) return run
         }
