@@ -138,6 +138,7 @@ describe('a client', () => {
       () => client.workflows.start(ID, { context: 'x' }, { idempotencyKey: 'ключ' }),
       () => client.workflows.get(''),
       () => client.workflows.get('..'),
+      () => client.workflows.get('\ud800'),
       () => client.workflows.start(undefined as never, { context: 'x' }),
       () => client.organization.get({ maxRetries: -1 }),
     ]

@@ -234,8 +234,9 @@ const isPage = ({ data, pagination }: Body): boolean =>
   (isText(pagination, 'next_cursor') || (pagination as PageInfo | null)?.next_cursor === null)
 
 function pathOf(id: string, kind: 'workflows' | 'runs' | 'sessions' = 'workflows'): string {
-  // `.` and `..` would change the path.
-  if (typeof id !== 'string' || !/[^.]/.test(id)) throw new TypeError(`id must be a ${kind.slice(0, -1)}'s id`)
+  // `.` and `..` would change the path, and a lone surrogate has no percent-encoding.
+  if (typeof id !== 'string' || !/[^.]/.test(id) || /\p{Surrogate}/u.test(id))
+    throw new TypeError(`id must be a ${kind.slice(0, -1)}'s id`)
   return `/v1/${kind}/${encodeURIComponent(id)}`
 }
 
