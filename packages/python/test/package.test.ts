@@ -277,9 +277,11 @@ if (hasHttpx)
       const { id } = (await gateway.start(workflow.id, { context: 'go' })).body
       const [waiting, timedOut] = [
         make(kind, [['wait_for_run', [id]]]),
-        make(kind, [['wait_for_run', [id], { options: { total_timeout: 0.3 } }]]),
+        make(kind, [['wait_for_run', [id], { options: { timeout: 0.1, total_timeout: 0.3 } }]]),
       ]
-      expect(await timedOut).toMatchObject([{ error: 'ApiTimeoutError' }])
+      expect(await timedOut).toMatchObject([
+        { error: 'ApiTimeoutError', message: expect.stringContaining('total_timeout, 0.') },
+      ])
       await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
       expect(await waiting).toMatchObject([{ value: { id, status: 'succeeded' } }])
     })

@@ -17,7 +17,7 @@ from ._types import Organization, Page, Run, Session, StartConfirmation, Workflo
 
 # The version is that of pyproject.toml.
 _USER_AGENT = "workflow-service-python/1.0.0"
-# How long one request waits for the end of a run, in seconds: less than `timeout`.
+# How long one request waits for the end of a run, in seconds, beyond `timeout`.
 _WAIT_SECONDS = 10
 _NO_OPTIONS = CallOptions()
 _Value = TypeVar("_Value")
@@ -90,10 +90,11 @@ class _Client(Generic[_Http]):
 
     def _wait_calls(self, run_id: str, options: CallOptions) -> Iterator[Call[Run]]:
         """The calls that wait for the end of a run, one after the other until its time is over."""
-        remaining = total = _limits_of(self._options, options).total_timeout
+        _, timeout, total = _limits_of(self._options, options)
+        remaining = total
         ends_at = time.monotonic() + total
         while remaining > 0:
-            within = dataclasses.replace(options, total_timeout=remaining)
+            within = dataclasses.replace(options, timeout=timeout + _WAIT_SECONDS, total_timeout=remaining)
             yield self._run_call(run_id, within, f"?wait={_WAIT_SECONDS}")
             remaining = ends_at - time.monotonic()
         raise ApiTimeoutError(f"The run had not ended in time ({total:g} s).", attempts=0, idempotency_key=None)

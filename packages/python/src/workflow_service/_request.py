@@ -30,7 +30,7 @@ class CallOptions:
 
     #: Attempts after the first one. Default 2; 0 switches retries off.
     max_retries: Optional[int] = None
-    #: Seconds to connect, and until the next part of the answer. Default 15.
+    #: Seconds to connect, and until the next part of the answer; `wait_for_run` adds 10. Default 15.
     timeout: Optional[float] = None
     #: Seconds for the call in all, delays between attempts included. Default 90.
     total_timeout: Optional[float] = None
