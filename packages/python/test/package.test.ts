@@ -241,7 +241,7 @@ if (hasHttpx)
 
     test.each(kinds)('%s: makes the calls of the API, and gives its errors', async (kind) => {
       const unknown = randomUUID()
-      const results = await make(kind, [
+      const calls: PythonCall[] = [
         ['get_organization', []],
         ['list_workflows', ['forward', 1]],
         ['iter_workflows', []],
@@ -254,7 +254,9 @@ if (hasHttpx)
         ['start_workflow', [workflow.id, ' ']],
         ['get_run', ['..']],
         ['get_run', [endedId], { options: { headers: { 'X-Team': 'a\nb' } } }],
-      ])
+      ]
+      // As read from a file.
+      const results = await make(kind, calls, { base_url: `${gateway.url}/\n` })
       const started = results[4]?.value
       expect(results).toMatchObject([
         { value: { id: gateway.organization.id } },

@@ -52,7 +52,7 @@ class _Client(Generic[_Http]):
             message = "base_url must be the address of the service, such as https://api.example.com"
             raise ValueError(f"{message}: is its setting missing?")
         self._api_key = api_key
-        self._root = base_url.rstrip("/")
+        self._root = base_url.rstrip().rstrip("/")
         self._options = CallOptions(max_retries, timeout, total_timeout, headers=headers or {})
         _limits_of(self._options)
         self._http: _Http = http_client or self._http_type()
