@@ -192,17 +192,17 @@ describe('startHttpServer', () => {
 
   test('asks for new connections while it drains, and still accepts them', async () => {
     const gate = Promise.withResolvers<void>()
-    let count = 0
+    const urls: unknown[] = []
     const server = await listen((req, res) => {
-      count += 1
+      urls.push(req.url)
       if (req.url === '/stream') responseState(res).onStream?.()
       void gate.promise.then(() => writeJson(res, { status: 200, body: '{}', requestId: 'r1' }))
     })
     const before = ['/', '/stream'].map((path) => fetch(`${server.url}${path}`))
-    while (count < 2) await nextTurn()
+    while (urls.length < 2) await nextTurn()
     server.drain()
     const after = fetch(`${server.url}/`)
-    while (count < 3) await nextTurn()
+    while (urls.length < 3) await nextTurn()
     gate.resolve()
     const answers = await Promise.all([...before, after])
     expect(answers.map(({ status, headers }) => `${status} ${headers.get('connection')}`)).toEqual(
