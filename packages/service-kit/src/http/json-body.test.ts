@@ -36,6 +36,14 @@ describe('readJsonBody', () => {
     expect(await codeOf(read(inside))).toBe('400 invalid_json')
   })
 
+  test.each([
+    ['{"a":1,}', 'unexpected text at position 7 (line 1 column 8)'],
+    ['{"a":', 'it ends too early'],
+    [`{"secret":'x'}`, 'a value is missing, or is a text without double quotes'],
+  ])('says what is wrong with %s, without what it holds', async (body, reason) => {
+    await expect(read(body)).rejects.toThrow(`The body is not valid JSON: ${reason}.`)
+  })
+
   test('uses the last of several members with the same name', async () => {
     expect((await read('{"a":1,"b":{"c":1,"c":2},"a":3}')).value).toEqual({ a: 3, b: { c: 2 } })
   })

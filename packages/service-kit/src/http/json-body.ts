@@ -158,9 +158,13 @@ function parse(text: string): unknown {
   }
 }
 
-/** Returns the position of a JSON syntax error without V8's excerpt of the text, which may contain secrets. */
+/**
+ * Describes a JSON syntax error without V8's excerpt of the text, which may contain secrets. V8 gives a position except
+ * for an early end and where it expects a value.
+ */
 function describeSyntaxError(error: unknown): string {
   const message = error instanceof Error ? error.message : ''
   const [position] = / at position \d+( \(line \d+ column \d+\))?/.exec(message) ?? []
-  return position ? `unexpected text${position}` : 'it ends too early or is malformed'
+  if (position) return `unexpected text${position}`
+  return / end of /.test(message) ? 'it ends too early' : 'a value is missing, or is a text without double quotes'
 }
