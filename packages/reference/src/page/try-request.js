@@ -67,6 +67,9 @@ async function send(form, requestRoot) {
     JSON.parse(body)
     headers['Content-Type'] = 'application/json'
   }
+  // `fetch` refuses it with the error of a request that was not answered.
+  const unsendable = Object.keys(headers).find((name) => /[^\t -\u00ff]/.test(String(headers[name])))
+  if (unsendable) throw new Error(`${unsendable} has a character that a header cannot carry.`)
   const method = String(form.dataset['method'])
   const url = `${requestRoot}${path}${query.size > 0 ? `?${query}` : ''}`
   const began = performance.now()
