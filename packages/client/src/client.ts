@@ -82,7 +82,7 @@ interface RawPage {
   pagination: PageInfo
 }
 
-/** Browsers send their own. The version is that of package.json. */
+/** Chromium sends its own. The version is that of package.json. */
 const USER_AGENT = 'workflow-service-client/1.0.0'
 
 /** How long one request waits for the end of a run, beyond `timeoutMs`. */

@@ -237,7 +237,7 @@ describe('CORS', () => {
     const allowed = await preflight(url, 'https://app.example')
     expect(allowed.status).toBe(200)
     expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
-    expect(allowed.headers.get('access-control-allow-headers')).toMatch(/authorization/i)
+    expect(allowed.headers.get('access-control-allow-headers')).toMatch(/authorization.*user-agent/i)
     expect(allowed.headers.get('access-control-allow-credentials')).toBeNull()
     const answer = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
     expect(answer.headers['access-control-allow-origin']).toBe('https://other.example')
