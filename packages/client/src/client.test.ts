@@ -87,6 +87,8 @@ describe('a client', () => {
     ['a key with a line end', { apiKey: 'wfk_secret\n' }, 'apiKey'],
     ['no address', { baseUrl: undefined }, 'baseUrl'],
     ['an address without scheme', { baseUrl: 'api.example.com' }, 'baseUrl'],
+    ['a password in the address', { baseUrl: 'https://user:secret@api.test/' }, 'baseUrl'],
+    ['a query in the address', { baseUrl: 'https://api.test/flows?a=secret' }, 'baseUrl'],
     ['half a retry', { maxRetries: 0.5 }, 'maxRetries'],
     ['no time', { timeoutMs: 0 }, 'timeoutMs'],
     ['a time that is no number', { totalTimeoutMs: NaN }, 'totalTimeoutMs'],

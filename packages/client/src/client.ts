@@ -163,9 +163,9 @@ function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...l
   if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw new TypeError('apiKey must be an API key of the organization (wfk_…): is its setting missing?')
   }
-  if (typeof baseUrl !== 'string' || !/^https?:\/\/[^/]/i.test(baseUrl)) {
+  if (typeof baseUrl !== 'string' || !/^https?:\/\/[^/@?#]+(?:\/[^?#]*)?$/i.test(baseUrl)) {
     throw new TypeError(
-      'baseUrl must be the address of the service, such as https://api.example.com: is its setting missing?',
+      'baseUrl must be an address such as https://api.example.com, without user or query: is its setting missing?',
     )
   }
   const root = new URL(baseUrl).href.replace(/\/+$/, '')
