@@ -354,6 +354,14 @@ if (hasHttpx)
       90_000,
     )
 
+    test('is refused with a password or a query in its address', () => {
+      const code = 'import sys; from workflow_service import WorkflowClient as C; C("k", sys.argv[1])'
+      for (const address of ['https://u:secret@api.test', 'https://api.test?a'])
+        expect(spawnSync(python, ['-c', code, address], { env, encoding: 'utf8' }).stderr).toMatch(
+          /ValueError: base_url/,
+        )
+    })
+
     test('runs the first example of its README', async () => {
       const file = join(target, 'first.py')
       writeFileSync(file, examples[0] ?? '')

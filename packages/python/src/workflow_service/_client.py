@@ -20,6 +20,7 @@ _USER_AGENT = "workflow-service-python/1.0.0"
 # How long one request waits for the end of a run, in seconds, beyond `timeout`.
 _WAIT_SECONDS = 10
 _NO_OPTIONS = CallOptions()
+_ADDRESS = re.compile(r"https?://[^/@?#]+(?:/[^?#]*)?", re.IGNORECASE)
 _Value = TypeVar("_Value")
 _Http = TypeVar("_Http", httpx.Client, httpx.AsyncClient)
 
@@ -48,8 +49,8 @@ class _Client(Generic[_Http]):
     ) -> None:
         if not isinstance(api_key, str) or not re.fullmatch(r"[\x21-\x7e]+", api_key):
             raise ValueError("api_key must be an API key of the organization (wfk_…): is its setting missing?")
-        if not isinstance(base_url, str) or not re.match(r"https?://[^/]", base_url, re.IGNORECASE):
-            message = "base_url must be the address of the service, such as https://api.example.com"
+        if not isinstance(base_url, str) or not _ADDRESS.fullmatch(base_url):
+            message = "base_url must be an address such as https://api.example.com, without user or query"
             raise ValueError(f"{message}: is its setting missing?")
         self._api_key = api_key
         self._root = base_url.rstrip().rstrip("/")
