@@ -102,15 +102,7 @@ function allowOrigins(origins: readonly string[]): RequestHandler {
     origin: [...origins],
     methods: ['GET', 'POST'],
     // The client's own User-Agent is one: Firefox sends it, Chromium drops it.
-    allowedHeaders: [
-      'Authorization',
-      'Content-Type',
-      'Idempotency-Key',
-      'User-Agent',
-      'X-Request-Id',
-      'traceparent',
-      'tracestate',
-    ],
+    allowedHeaders: 'Authorization,Content-Type,Idempotency-Key,User-Agent,X-Request-Id,traceparent,tracestate',
     exposedHeaders: ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
     maxAge: 600,
     optionsSuccessStatus: 200,
