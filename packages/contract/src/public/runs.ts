@@ -22,7 +22,7 @@ const RUN_FIELDS = {
     }),
   ),
   created_at: DateTime('When the start was accepted.'),
-  started_at: Nullable(DateTime('When it began; null while it is queued.')),
+  started_at: Nullable(DateTime('When it began; null if it has not, as when it was cancelled before.')),
   finished_at: Nullable(DateTime('When it ended; null before.')),
 } as const
 
