@@ -403,6 +403,14 @@ test('a description with a condition leads to a filled-in rule, after which noth
   await drawer.getByRole('link', { name: 'Begin with the webhook sources that the task names' }).waitFor()
   await drawer.getByRole('button', { name: 'fields.total' }).click()
   expect(await codeIn(text)).toBe('fields.total')
+  // What is typed fast on a slow machine is not replaced by what the page knew before it.
+  const devtools = await page.context().newCDPSession(page)
+  await devtools.send('Emulation.setCPUThrottlingRate', { rate: 6 })
+  const typed = 'deliveries:\n- to: a\n- to: b\n- to: c\n- to: d\n- to: e'
+  await writeCode(text, '')
+  await page.keyboard.type(typed, { delay: 40 })
+  expect(await codeIn(text)).toBe(typed)
+  await devtools.detach()
   await writeCode(text, template)
   await drawer.getByRole('button', { name: 'Create' }).click()
   await page.getByRole('link', { name: 'rules.yaml' }).waitFor()

@@ -20,7 +20,7 @@ import {
   ViewPlugin,
   type ViewUpdate,
 } from '@codemirror/view'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 
 /** An error at a line from 1; null: of the whole text. */
 export interface CodeError {
@@ -198,7 +198,8 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
     // The editor keeps its own text; what comes from outside is written below.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [label])
-  useEffect(() => {
+  // Before the next key: a later effect would write over what is typed meanwhile.
+  useLayoutEffect(() => {
     const editor = view.current
     if (!editor || editor.state.doc.toString() === value) return
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
