@@ -183,6 +183,8 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await press(page, 'Close')
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByRole('dialog').getByLabel('Text').fill('a;b\n3;4\n')
+  await page.goBack()
+  await press(page, 'Stay here')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved.').first().waitFor()
 

@@ -343,7 +343,7 @@ export const linkBeside = (name: string, id?: string) =>
 /** The id in the address of what is open beside a list, and what opens another one or none. */
 export function useOpened(name: string) {
   const navigate = useNavigate()
-  return [useAddress()[name], (id?: string) => void navigate(linkBeside(name, id))] as const
+  return [useAddress()[name], (id?: string) => void navigate({ ...linkBeside(name, id), ignoreBlocker: true })] as const
 }
 
 interface FilterProps {

@@ -68,7 +68,7 @@ interface FormDialogProps<Values extends object, Saved>
 /** A dialog with a form; closing it asks first if something was typed. */
 export function FormDialog<Values extends object, Saved>(props: FormDialogProps<Values, Saved>) {
   const { title, tools, className, onClose, action, canReset, variant, text, fields, ...options } = props
-  const form = useForm(options)
+  const form = useForm({ ...options, isDialog: true })
   const close = form.closing(onClose)
   return (
     <Dialog {...{ title, tools, className }} onClose={close}>

@@ -20,6 +20,8 @@ export interface FormOptions<Values extends object> {
   savedText?: string | null
   /** For dialogs and sign-ins: nothing is said after a save, and leaving the page does not warn. */
   isTransient?: boolean
+  /** In a dialog that the address may open: a navigation to the same page closes it, too. */
+  isDialog?: boolean
 }
 
 interface Saved<Values> {
@@ -65,8 +67,8 @@ function sentence(text: string): string {
 }
 
 /** Asks before what was typed is left: by a navigation, by closing the window, or the dialog of the form. */
-function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransient: boolean }) {
-  const { isDirty, isSaving, isTransient } = form
+function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransient: boolean; isDialog: boolean }) {
+  const { isDirty, isSaving, isTransient, isDialog } = form
   const [close, setClose] = useState<() => void>()
   // Read by the blocker when a navigation begins, which may be in the same event as a save.
   const isDirtyRef = useRef(isDirty)
@@ -75,8 +77,8 @@ function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransien
   }, [isDirty, isSaving])
   const shouldWarn = () => !isTransient && isDirtyRef.current
   const blocker = useBlocker({
-    // A drawer or a tab of the same page that changes only the search does not unmount the form.
-    shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && shouldWarn(),
+    // A drawer or a tab of the same page that changes only the search does not unmount the form of the page.
+    shouldBlockFn: ({ current, next }) => (isDialog || current.pathname !== next.pathname) && shouldWarn(),
     enableBeforeUnload: shouldWarn,
     withResolver: true,
   })
@@ -96,7 +98,13 @@ function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransien
  * The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves.
  */
 export function useForm<Values extends object>(options: FormOptions<Values>) {
-  const { save, fromCurrent, isTransient = false, savedText = isTransient ? null : 'Saved.' } = options
+  const {
+    save,
+    fromCurrent,
+    isTransient = false,
+    isDialog = false,
+    savedText = isTransient ? null : 'Saved.',
+  } = options
   const latest = { values: options.values, version: options.version ?? '' }
   const [seen, setSeen] = useState(latest)
   const [base, setBase] = useState(latest)
@@ -113,7 +121,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     if (!isDirty) setBase(latest)
   }
 
-  const { isDirtyRef, ...leaving } = useLeaveWarning({ isDirty, isSaving, isTransient })
+  const { isDirtyRef, ...leaving } = useLeaveWarning({ isDirty, isSaving, isTransient, isDialog })
 
   /** Forgets what was typed, but for what was typed after it had been sent. */
   function forget(sent?: Values) {

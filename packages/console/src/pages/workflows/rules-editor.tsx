@@ -51,7 +51,7 @@ export function RulesEditor({ field }: { field: Bound<string> }) {
       <div className="stack">
         {value.trim() === '' ? (
           <p className="muted">
-            <Link to="." search={{ file: NEW_RULES }}>
+            <Link to="." search={{ file: NEW_RULES }} ignoreBlocker>
               Begin with the webhook sources that the task names
             </Link>
             , or with “deliveries:”.
