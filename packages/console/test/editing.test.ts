@@ -212,6 +212,16 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
 }, 90_000)
 
+test('the time zone of a schedule is shown as it was saved, also one that the browser calls by another name', async () => {
+  const { owner, page, workflowId } = await openFilled()
+  const params = { workflow_id: workflowId }
+  const timing = { time: '09:00', day: null, time_zone: 'Europe/Kyiv' }
+  const { version } = (await owner.call('getWorkflow', { params })).auto_run
+  await owner.call('saveAutoRun', { params, body: { enabled: true, frequency: 'daily', timing, version } })
+  await show(page, `/workflows/${workflowId}/schedule`)
+  expect(await page.getByLabel('Time zone').inputValue()).toBe('Europe/Kyiv')
+})
+
 test('versions of the instructions are compared line by line, and restored', async () => {
   const { page } = await open('/agents')
   const text = page.getByLabel('Instructions', { exact: true })

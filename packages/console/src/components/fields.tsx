@@ -139,6 +139,8 @@ export function SelectField<Value extends string>(
       {({ onValue, options, none, ...control }) => (
         <select {...control} className="input" onChange={(event) => onValue(event.target.value as Value)}>
           {none ? <option value="">{none}</option> : null}
+          {/* Without an option of its own, the browser would show another one as chosen. */}
+          {control.value && !Object.hasOwn(options, control.value) ? <option>{control.value}</option> : null}
           {entriesOf(options).map(([value, text]) => (
             <option key={value} value={value}>
               {text}

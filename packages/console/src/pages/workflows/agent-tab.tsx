@@ -48,15 +48,13 @@ function AgentForm({ models }: { models: AppAnswer<'listModels'>['data'] }) {
     const parts = [text, read, region && `data in ${region}`, fallback && `fallback ${fallback}`]
     return [name, parts.filter(Boolean).join(', ')]
   })
-  const known = names.some(([name]) => name === agent.model)
-  const options = Object.fromEntries(agent.model === null || known ? names : [...names, [agent.model, agent.model]])
   const standard = models.find(({ is_default: isDefault }) => isDefault)?.name
   const currency = models.find((each) => each.currency)?.currency
   const unit = currency ? ` (${currency})` : ''
   return (
     <Form form={form} action="Save" canReset>
       <SelectField
-        options={options}
+        options={Object.fromEntries(names)}
         none={standard ? `The default of the service (${standard})` : 'The default of the service'}
         {...form.field('model', 'Model')}
       />
