@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import type { AppRequest } from '@workflow-service/contract'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
@@ -220,6 +221,25 @@ test('the time zone of a schedule is shown as it was saved, also one that the br
   await owner.call('saveAutoRun', { params, body: { enabled: true, frequency: 'daily', timing, version } })
   await show(page, `/workflows/${workflowId}/schedule`)
   expect(await page.getByLabel('Time zone').inputValue()).toBe('Europe/Kyiv')
+})
+
+test('a new workflow whose answer was lost is saved as it was typed last', async () => {
+  const { owner, page } = await open('/workflows/new')
+  await page.getByLabel('Name').fill('Forward')
+  await page.getByLabel('Task').fill('Do it.')
+  browser.expectProblem(/ERR_FAILED/)
+  const create = async (body: AppRequest<'createWorkflow'>['body']) => await owner.call('createWorkflow', { body })
+  await page.route(
+    '**/app/workflows',
+    async (route) => await create(route.request().postDataJSON()).then(() => route.abort()),
+    { times: 1 },
+  )
+  await press(page, 'Create workflow')
+  await page.getByText('The server cannot be reached.').waitFor()
+  await page.getByLabel('Name').fill('Forward  orders')
+  await press(page, 'Create workflow')
+  await page.getByRole('heading', { level: 1, name: 'Forward orders' }).waitFor()
+  expect((await owner.call('listWorkflows')).data).toMatchObject([{ name: 'Forward  orders' }])
 })
 
 test('versions of the instructions are compared line by line, and restored', async () => {

@@ -3,7 +3,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { readDescription } from '@workflow-service/contract/check-description'
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
-import { newId, useRead, mutate } from '../../api/index.ts'
+import { AppError, call, newId, useRead, mutate } from '../../api/index.ts'
 import { announce } from '../../components/toast.ts'
 import { type Bound, RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, type FormState, useForm } from '../../components/form.tsx'
@@ -42,7 +42,13 @@ export function NewWorkflowPage() {
     values: { name: '', description: source ? `Send the text to ${source}.` : '', scope: 'company_wide' },
     savedText: null,
     async save(values) {
-      await mutate('createWorkflow', { body: { id, ...values } })
+      await mutate('createWorkflow', { body: { id, ...values } }).catch(async (error) => {
+        if (!(error instanceof AppError && error.code === 'id_taken')) throw error
+        // The answer to an earlier attempt did not arrive: what was typed since then is an edit.
+        const params = { workflow_id: id }
+        const { version } = await call('getWorkflow', { params })
+        await mutate('saveWorkflow', { params, body: { ...values, version } })
+      })
       await navigate(tryLink(id))
     },
   })
