@@ -242,6 +242,20 @@ test('a new workflow whose answer was lost is saved as it was typed last', async
   expect((await owner.call('listWorkflows')).data).toMatchObject([{ name: 'Forward  orders' }])
 })
 
+test('a workflow is duplicated with a long name of emoji', async () => {
+  const { owner, page } = await open()
+  const id = newId()
+  const name = `${'a'.repeat(471)}  ${'😀'.repeat(27)}`
+  await owner.call('createWorkflow', { body: { id, name, description: 'Do it.', scope: 'company_wide' } })
+  await show(page, `/workflows/${id}`)
+  await press(page, 'More actions')
+  await page.getByRole('menuitem', { name: 'Duplicate' }).click()
+  await press(page, 'Duplicate')
+  const shown = `Copy of ${'a'.repeat(471)} ${'😀'.repeat(19)}`
+  await page.getByRole('heading', { level: 1, name: shown, exact: true }).waitFor()
+  expect((await owner.call('listWorkflows')).data).toHaveLength(2)
+})
+
 test('versions of the instructions are compared line by line, and restored', async () => {
   const { page } = await open('/agents')
   const text = page.getByLabel('Instructions', { exact: true })

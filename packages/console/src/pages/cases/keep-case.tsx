@@ -11,7 +11,7 @@ export function keepAsCase(workflowId: string, of: { run_id: string } | { trial_
     action: 'Keep',
     isTransient: true,
     savedText: 'Kept. “Cases” of the workflow tries it.',
-    values: { name: text.trim().split('\n')[0]!.slice(0, 80) },
+    values: { name: Array.from(text.trim().split('\n')[0]!).slice(0, 80).join('') },
     save: ({ name }) =>
       mutate('saveCase', { params: { workflow_id: workflowId, case_id: id }, body: { name, of, version: null } }),
     fields: ({ field }) => <TextField required {...field('name', 'Name')} />,

@@ -91,7 +91,7 @@ function Layout(workflow: WorkflowDetailOut) {
       action: 'Duplicate',
       isTransient: true,
       savedText: 'Duplicated. The copy is switched off.',
-      values: { name: `Copy of ${name}`.slice(0, 500) },
+      values: { name: Array.from(`Copy of ${name}`).slice(0, 500).join('') },
       save: (values) => mutate('duplicateWorkflow', { params, body: { id: copyId, ...values } }),
       onSaved: () => navigate(linkTo('workflow', copyId)),
       fields: ({ field }) => (
