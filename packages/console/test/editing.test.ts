@@ -242,7 +242,7 @@ test('a new workflow whose answer was lost is saved as it was typed last', async
   expect((await owner.call('listWorkflows')).data).toMatchObject([{ name: 'Forward  orders' }])
 })
 
-test('a workflow is duplicated with a long name of emoji', async () => {
+test('a workflow is duplicated with a long name of emoji, and deleted by its name as the page shows it', async () => {
   const { owner, page } = await open()
   const id = newId()
   const name = `${'a'.repeat(471)}  ${'😀'.repeat(27)}`
@@ -253,7 +253,12 @@ test('a workflow is duplicated with a long name of emoji', async () => {
   await press(page, 'Duplicate')
   const shown = `Copy of ${'a'.repeat(471)} ${'😀'.repeat(19)}`
   await page.getByRole('heading', { level: 1, name: shown, exact: true }).waitFor()
-  expect((await owner.call('listWorkflows')).data).toHaveLength(2)
+  await press(page, 'More actions')
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByRole('dialog').getByRole('textbox').fill(shown)
+  await press(page, 'Delete workflow')
+  await page.getByRole('heading', { level: 1, name: 'Workflows' }).waitFor()
+  expect((await owner.call('listWorkflows')).data).toMatchObject([{ id }])
 })
 
 test('versions of the instructions are compared line by line, and restored', async () => {

@@ -128,6 +128,9 @@ interface Confirmation extends Pick<DialogProps, 'title'>, Pick<FormProps, 'acti
   done?: string
 }
 
+/** A text as the page shows it: white space of any length is one space. */
+const asShown = (text: string) => text.replaceAll(/\s+/g, ' ').trim()
+
 /** Asks before something that cannot be undone. */
 export function askToConfirm({ isHarmless, typed, onConfirm, done, ...texts }: Confirmation): void {
   openForm({
@@ -137,7 +140,7 @@ export function askToConfirm({ isHarmless, typed, onConfirm, done, ...texts }: C
     savedText: done ?? null,
     values: { typed: '' },
     async save(values) {
-      if (typed && values.typed.trim() !== typed) throw invalid('typed', `Type “${typed}” exactly as shown.`)
+      if (typed && asShown(values.typed) !== asShown(typed)) throw invalid('typed', `Type “${typed}” exactly as shown.`)
       await onConfirm()
     },
     fields: (form) => (typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null),
