@@ -470,7 +470,13 @@ test('a description with a condition leads to a filled-in rule, after which noth
   const decides = /rules.yaml decides what is sent. The built-in agent does not follow/
   await page.getByRole('region', { name: 'Ready to start?' }).getByText(decides).waitFor()
   await page.locator('form').getByText(decides).getByRole('link', { name: 'rules.yaml' }).click()
-  await page.getByRole('dialog', { name: 'rules.yaml' }).waitFor()
+
+  // Rules that there are stay, once, before those that are begun with.
+  await writeCode(page.getByRole('dialog', { name: 'rules.yaml' }).getByRole('textbox', { name: 'Text' }), '')
+  await page.getByRole('link', { name: 'Begin with the webhook sources that the task names' }).click()
+  await page.locator('.cm-line', { hasText: /^# deliveries:/ }).waitFor()
+  await press(page, 'Save')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
 }, 60_000)
 
 test('a rejected run leads to what the endpoint answered', async () => {

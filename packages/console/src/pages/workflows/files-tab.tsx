@@ -183,7 +183,7 @@ function FileDrawer(props: {
   onSaved?: () => Promise<void>
   onClose: () => void
 }) {
-  const { file, rules, onClose, onSaved = async () => (file ? undefined : onClose()) } = props
+  const { file, rules, onClose, onSaved = async () => (file && !rules ? undefined : onClose()) } = props
   const workflow = useWorkflow()
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
