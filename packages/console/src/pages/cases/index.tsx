@@ -1,5 +1,6 @@
 import type { AppAnswer } from '@workflow-service/contract'
 import { CASES_MAX, CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { isJsonObject } from '@workflow-service/contract/payload-shape'
 import { useState } from 'react'
 import { invalid, newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -75,13 +76,15 @@ function CaseDrawer({ found, onClose }: { found?: Case; onClose: () => void }) {
   const sources = useRead('listWebhookSources').data?.data ?? []
   const toExpected = (text: string): Case['expected'] => {
     const { value, error } = parseJson(text)
-    if (!Array.isArray(value)) throw invalid('payloads', error ?? 'Enter a list: [{"to": "…", "payload": {…}}]')
-    const list = value as { to?: unknown; payload?: unknown }[]
+    if (!Array.isArray(value) || !value.every((each) => isJsonObject(each) && isJsonObject(each['payload']))) {
+      throw invalid('payloads', error ?? 'Enter a list: [{"to": "…", "payload": {…}}]')
+    }
+    const list = value as { to?: unknown; payload: Record<string, unknown> }[]
     return list.map(({ to, payload }) => {
       const known = found?.expected.find(({ source_name: name }) => name === to)
       const sourceId = known?.source_id ?? sources.find(({ name }) => name === to)?.id
       if (!sourceId) throw invalid('payloads', `There is no webhook source ${JSON.stringify(to)}.`)
-      return { source_id: sourceId, source_name: String(to), payload: payload as Record<string, unknown> }
+      return { source_id: sourceId, source_name: String(to), payload }
     })
   }
   const remove = ({ version }: Case) =>
