@@ -18,7 +18,7 @@ export function readExample(text: string): { example?: Record<string, unknown>; 
   const [first] = findExampleErrors(value)
   if (first) {
     const path = first.field.split('.').slice(1).join('.')
-    return { error: `${path ? `${path} ` : 'The example '}${first.message}.` }
+    return { error: `${path ? `“${path}” ` : 'The example '}${first.message}.` }
   }
   return isJsonObject(value) ? { example: value } : { error: 'The example must be a JSON object.' }
 }
