@@ -86,6 +86,11 @@ test('a description completes the names of webhook sources, not of ordinary word
   await description.press('Tab')
   expect(await description.inputValue()).toBe('Take every order\nand send the order')
   expect(await description.and(page.locator(':focus')).count()).toBe(0)
+
+  // A text that is too long is not cut off, and is not saved.
+  await description.fill('x'.repeat(50_001))
+  await description.press('Control+s')
+  await page.getByText('Must have at most 50,000 characters.').waitFor()
 }, 60_000)
 
 test('a refused start says so once until its cause is gone; what is typed replaces the example, also one that arrives late; a narrow page shows every tab', async () => {

@@ -1,5 +1,5 @@
 import type { AppAnswer } from '@workflow-service/contract'
-import { CASES_MAX, CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { CASES_MAX } from '@workflow-service/contract/limits'
 import { isJsonObject } from '@workflow-service/contract/payload-shape'
 import { useState } from 'react'
 import { invalid, newId, toList, useRead, mutate } from '../../api/index.ts'
@@ -119,7 +119,7 @@ function CaseDrawer({ found, onClose }: { found?: Case; onClose: () => void }) {
       fields={({ field }) => (
         <>
           <TextField required {...field('name', 'Name')} />
-          <TextAreaField rows={6} maxLength={CONTEXT_MAX_LENGTH} {...field('context', 'Text')} />
+          <TextAreaField rows={6} {...field('context', 'Text')} />
           <TextAreaField
             isCode
             rows={12}

@@ -1,6 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer, AppLookupOut, AppRequest } from '@workflow-service/contract'
-import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useState } from 'react'
 import { call, invalid, mutate, newId, toList, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -189,7 +188,6 @@ function LookupForm({ lookup }: { lookup?: AppLookupOut }) {
         <div className="stack">
           <TextField
             required
-            maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
             placeholder="Customers"
             hint="You write this name in a workflow’s task. A workflow that names a look-up sends only to the webhook sources that it names, too."
             {...form.field('name', 'Name')}

@@ -1,6 +1,5 @@
 import { Link } from '@tanstack/react-router'
 import type { ApprovalOut, RunDetailOut, WaitingApprovalOut } from '@workflow-service/contract'
-import { APPROVAL_REASON_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type ReactNode, useState } from 'react'
 import { invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -101,7 +100,6 @@ function askToDecline(what: string, text: string, decline: (reason: string | nul
     fields: ({ field }) => (
       <TextAreaField
         rows={2}
-        maxLength={APPROVAL_REASON_MAX_LENGTH}
         hint="Optional. The agent reads it, and it is in the error of the run."
         {...field('reason', 'Reason')}
       />

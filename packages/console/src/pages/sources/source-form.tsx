@@ -1,10 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import {
-  VERIFICATION_DEADLINE_MS,
-  WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
-  WEBHOOK_SOURCE_NAME_MAX_LENGTH,
-} from '@workflow-service/contract/limits'
+import { VERIFICATION_DEADLINE_MS } from '@workflow-service/contract/limits'
 import { useState } from 'react'
 import { AppError, call, invalid, newId, refresh, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -151,13 +147,11 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       <div className="narrow stack">
         <TextField
           required
-          maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
           placeholder="Shop orders"
           hint="You write this name in a workflow’s task to send here."
           {...form.field('name', 'Name')}
         />
         <TextAreaField
-          maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
           rows={2}
           placeholder="Use it for every new order of a customer."
           hint="Optional. A model reads it to choose a source; the built-in agent goes by the names in the task."

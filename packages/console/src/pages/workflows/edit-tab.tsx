@@ -1,7 +1,6 @@
 import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { readDescription } from '@workflow-service/contract/check-description'
-import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { AppError, call, newId, useRead, mutate } from '../../api/index.ts'
 import { announce } from '../../components/toast.ts'
@@ -214,7 +213,6 @@ function DescriptionField({ names, children, ...props }: Bound<string> & { names
       <TextAreaField
         ref={area}
         rows={3}
-        maxLength={WORKFLOW_TEXT_MAX_LENGTH}
         placeholder="Send every order to Shop orders."
         aria-autocomplete="list"
         {...options.aria}

@@ -1,5 +1,4 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { call, newId, mutate } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
@@ -130,7 +129,6 @@ function openTrigger(workflowId: string, trigger?: Trigger) {
         <TextField hint="May be empty." {...field('name', 'Name')} />
         <TextAreaField
           rows={2}
-          maxLength={WORKFLOW_TEXT_MAX_LENGTH}
           hint="Precedes the text that the workflow is started with."
           {...field('input_message', 'Input message')}
         />
