@@ -493,6 +493,15 @@ test('filters are in the address, and are cleared beside them and under an empty
   expect(new URL(page.url()).search).toBe('')
   expect(await button('Clear').count()).toBe(0)
 
+  // A link to the list forgets what was typed, and the back button brings it back.
+  const words = page.getByRole('searchbox', { name: 'Order number, word or id' })
+  await words.fill('A-1001')
+  await page.waitForURL(/search=A-1001/)
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Runs' }).click()
+  await waitUntil(async () => (await words.inputValue()) === '')
+  await page.goBack()
+  await waitUntil(async () => (await words.inputValue()) === 'A-1001')
+
   // A column is left out while it is empty, and an error is also on the card of a phone.
   await page.setViewportSize({ width: 375, height: 800 })
   await show(page, `/workflows/${workflowId}/runs`)

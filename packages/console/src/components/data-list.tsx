@@ -373,11 +373,17 @@ export function FilterSearch({ name, label }: FilterProps) {
   const [value, set] = useFilter(name)
   const [text, setText] = useState(value)
   const timer = useRef<number>(undefined)
+  const sent = useRef(value)
   function type(typed: string) {
     setText(typed)
     window.clearTimeout(timer.current)
-    timer.current = window.setTimeout(() => set(typed.trim()), TYPING_PAUSE_MS)
+    timer.current = window.setTimeout(() => set((sent.current = typed.trim())), TYPING_PAUSE_MS)
   }
+  useEffect(() => {
+    // A link or the back button has changed the address.
+    if (value !== sent.current) setText((sent.current = value))
+  }, [value])
+  useEffect(() => () => window.clearTimeout(timer.current), [])
   const field = { label, placeholder: label, value: text, onValue: type }
   return <TextField {...field} isLabelHidden type="search" maxLength={200} />
 }
