@@ -502,6 +502,21 @@ test('filters are in the address, and are cleared beside them and under an empty
   await page.goBack()
   await waitUntil(async () => (await words.inputValue()) === 'A-1001')
 
+  // A period says what is wrong with it.
+  await page.getByRole('combobox', { name: 'Time' }).selectOption('Choose a period …')
+  const period = page.getByRole('dialog', { name: 'Choose a period' })
+  const choose = async (since: string, until: string) => {
+    await period.getByLabel('Since').fill(since)
+    await period.getByLabel('Until').fill(until)
+    await period.getByRole('button', { name: 'Show' }).click()
+  }
+  await choose('12025-03-01T10:00', '')
+  await period.getByText('Enter a year of four digits.').waitFor()
+  await choose('2025-03-01T10:00', '2025-03-01T09:00')
+  await period.getByText('Enter a time after the beginning.').waitFor()
+  await choose('2025-03-01T10:00', '')
+  await button('Remove the filter Since Mar 1, 2025, 10:00 AM').waitFor()
+
   // A column is left out while it is empty, and an error is also on the card of a phone.
   await page.setViewportSize({ width: 375, height: 800 })
   await show(page, `/workflows/${workflowId}/runs`)

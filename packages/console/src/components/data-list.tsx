@@ -1,6 +1,6 @@
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
 import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import type { List } from '../api/index.ts'
+import { invalid, type List } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
 import { openForm } from './dialog.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
@@ -405,9 +405,12 @@ function sinceOf(last: string): string | undefined {
   return since
 }
 
-const isoText = (value: string) => value && new Date(value).toISOString()
+function isoText(field: string, value: string): string {
+  if (Number.isNaN(Date.parse(value || '2000'))) throw invalid(field, 'Enter a year of four digits.')
+  return value && new Date(value).toISOString()
+}
 
-const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
+const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
 /** Formats a time of the address, which may be anything; empty if it is no time. */
 const timeText = (value: string | undefined, format: (time: Date) => string) =>
@@ -441,7 +444,11 @@ export function FilterPeriod() {
       action: 'Show',
       isTransient: true,
       values: { since: timeText(since, localText), until: timeText(until, localText) },
-      save: (typed) => set({ since: isoText(typed.since), until: isoText(typed.until) }),
+      async save(typed) {
+        const [from, to] = [isoText('since', typed.since), isoText('until', typed.until)]
+        if (from && to && from >= to) throw invalid('until', 'Enter a time after the beginning.')
+        await set({ since: from, until: to })
+      },
       // The browser's own fields: phones have a picker for them, and the order of day and month is the system's.
       fields: ({ field }) => (
         <div className="columns">
