@@ -68,6 +68,18 @@ test('each number of the last 24 hours is that of the list which it opens, also 
     await page.goBack()
     await tiles.first().waitFor()
   }
+test('a period until now goes on while its page is open', async () => {
+  const page = await browser.newPage((await service.signIn()).context)
+  await page.clock.install()
+  const begins: (string | null)[] = []
+  page.on('request', (request) => begins.push(new URL(request.url()).searchParams.get('since')))
+  await show(page, '/runs?last=1h')
+  const before = new Set(begins)
+  expect(before.size).toBe(2)
+  await page.clock.fastForward('31:00')
+  await waitUntil(async () => begins.some((each) => !before.has(each)))
+})
+
 })
 
 test('a member sees what a webhook source sends, and what only admins see is not tried again', async () => {

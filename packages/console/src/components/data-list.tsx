@@ -6,6 +6,7 @@ import { openForm } from './dialog.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
 import { EmptyState, type EmptyStateProps, ErrorState, Loading, Page } from './page.tsx'
 import { useShortcuts } from './shortcuts.ts'
+import { useNow } from './status-and-time.tsx'
 import { announce } from './toast.ts'
 
 export interface Column<Row> {
@@ -326,6 +327,7 @@ function useSetFilters() {
 /** The filters of a list, which are search parameters of the URL. */
 export function useFilters<Name extends string>(...names: Name[]): { [Key in Name]?: string } {
   const { last = '', ...search } = useAddress()
+  useNow()
   const filters: Search = { ...search, since: search['since'] || sinceOf(last) }
   return Object.fromEntries(names.map((name) => [name, filters[name] || undefined])) as { [Key in Name]?: string }
 }
@@ -394,13 +396,18 @@ const PERIODS: Periods<string> = { '1h': 'Last hour', '24h': 'Last 24 h', '7d': 
 const HOURS: Periods<number> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
 const CHOOSE = 'choose'
 const HOUR_MS = 3_600_000
-/** The beginning of each period, counted when it was chosen: a list would begin anew with each other one. */
+/**
+ * The beginning of each period, counted when it was chosen, and again once it is half a period too early: a list begins
+ * anew with each other one.
+ */
 const begun = new Map<string, string>()
 
 function sinceOf(last: string): string | undefined {
   const { [last]: hours } = HOURS
   if (hours === undefined) return undefined
-  const since = begun.get(last) ?? new Date(Date.now() - hours * HOUR_MS).toISOString()
+  const [now, before] = [Date.now(), begun.get(last)]
+  if (before && now - Date.parse(before) < 1.5 * hours * HOUR_MS) return before
+  const since = new Date(now - hours * HOUR_MS).toISOString()
   begun.set(last, since)
   return since
 }
