@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
-import { newId, recordRunPrompt } from '@workflow-service/database'
+import { AUDIT_ACTIONS, newId, recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
@@ -80,6 +80,11 @@ test('a period until now goes on while its page is open', async () => {
   await waitUntil(async () => begins.some((each) => !before.has(each)))
 })
 
+test('the audit log has a filter for every kind of entry', async () => {
+  const { page } = await open('/audit?action=workflow.')
+  const options = page.getByRole('combobox', { name: 'What' }).locator('option')
+  const kinds = await options.evaluateAll((all) => all.map((each) => each.getAttribute('value') ?? ''))
+  expect(AUDIT_ACTIONS.filter((action) => !kinds.some((kind) => kind && action.startsWith(kind)))).toEqual([])
 })
 
 test('a member sees what a webhook source sends, and what only admins see is not tried again', async () => {
