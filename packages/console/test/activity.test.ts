@@ -51,7 +51,7 @@ test('the overview leads through the first steps, then counts the day and opens 
 }, 90_000)
 
 test('each number of the last 24 hours is that of the list which it opens, also with several sources', async () => {
-  const { owner, page, workflowId } = await openFilled()
+  const { owner, page, workflowId, runId } = await openFilled()
   await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   service.endpoint.answerWith({ status: 500 })
   await owner.start(workflowId, 'order_id: A-1\ncustomer: Ada\ntotal: 1')
@@ -68,6 +68,22 @@ test('each number of the last 24 hours is that of the list which it opens, also 
     await page.goBack()
     await tiles.first().waitFor()
   }
+  // As many as are counted have a column of their own.
+  await service.db.pool.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
+       created_at, finished_at)
+     SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, 'failed',
+       'It failed.', created_at - interval '2 days', finished_at
+     FROM starts, generate_series(1, 1000) AS n WHERE id = $1`,
+    [runId],
+  )
+  await show(page, '/')
+  const group = page.getByRole('listitem').filter({ hasText: '1,000+ ×' })
+  const [count, link] = [group.getByText('1,000+ ×'), group.getByRole('link')]
+  const [left, right] = await Promise.all([count.boundingBox(), link.boundingBox()])
+  expect(right!.x).toBeGreaterThan(left!.x + left!.width)
+})
+
 test('a period until now goes on while its page is open', async () => {
   const page = await browser.newPage((await service.signIn()).context)
   await page.clock.install()
