@@ -147,6 +147,19 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await page.getByRole('status').getByText('ids as a whole').waitFor()
   await search.fill(runId)
   expect(await page.getByRole('option', { name: /Run/ }).textContent()).toContain('Forward orders')
+
+  // What another text has found is not opened.
+  const searched = Promise.withResolvers<void>()
+  await page.route('**/app/**', async (route) => {
+    await searched.promise
+    await route.continue()
+  })
+  await search.fill('Weekly')
+  await page.keyboard.press('Enter')
+  searched.resolve()
+  await page.getByRole('option', { name: /Weekly report/ }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Weekly report' }).waitFor()
 })
 
 test('an invited person joins with the link and sees no admin pages', async () => {

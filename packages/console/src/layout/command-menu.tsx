@@ -35,10 +35,17 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
   const found = [
     ...[...pages, { to: '/account', label: 'Account', icon: 'account' } as const]
       .filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
-      .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to } })),
+      .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to }, by: undefined })),
     ...(wanted.length > 1 ? (search.data?.data ?? []) : []).map(({ kind, id, title, detail }) => {
       const [icon, name, linkOf] = THINGS[kind]
-      return { key: id, icon, title, detail: [name, detail].filter(Boolean).join(' · '), link: linkOf(id) }
+      return {
+        key: id,
+        icon,
+        title,
+        detail: [name, detail].filter(Boolean).join(' · '),
+        link: linkOf(id),
+        by: search,
+      }
     }),
     ...(wanted.length > 2 ? (deliveries.data?.data ?? []) : [])
       .filter(({ id }) => search.data?.data.every((each) => each.id !== id))
@@ -48,6 +55,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         title: tellingFields(body) || 'Delivery',
         detail: `Delivery to ${source ?? 'a deleted source'} · ${statusText(outcome)}`,
         link: linkTo('delivery', id),
+        by: deliveries,
       })),
     ...(wanted.length > 2 ? (runs.data?.data ?? []) : [])
       .filter(({ id }) => search.data?.data.every((each) => each.id !== id))
@@ -57,9 +65,12 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         title: firstLine || 'Run',
         detail: `Run of ${workflow.name} · ${statusText(status)}`,
         link: linkTo('run', id),
+        by: runs,
       })),
   ]
-  const choices = useOptions(found, ({ link }) => {
+  const choices = useOptions(found, ({ link, by }) => {
+    // What an earlier text has found is shown until the new one is searched.
+    if (by && (by.isPlaceholderData || wanted !== text.trim())) return
     onClose()
     void navigate(link)
   })
