@@ -167,4 +167,8 @@ test('without a connection, a page whose code is not loaded yet keeps the frame,
   await page.context().setOffline(false)
   await retryButtons(page).click()
   await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
+  // Without a network, the server of the same machine is read all the same.
+  await page.evaluate(`window.dispatchEvent(new Event('offline'))`)
+  await page.getByRole('link', { name: 'Runs' }).click()
+  await page.getByRole('heading', { name: 'Nothing has run yet' }).waitFor()
 })

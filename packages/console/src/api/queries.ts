@@ -77,6 +77,9 @@ export const queryClient = new QueryClient({
       staleTime: 5_000,
       refetchInterval: REFRESH_MS,
       refetchOnWindowFocus: 'always',
+      // A browser without a network may reach a server of its own machine. If not, the error says so.
+      networkMode: 'always',
+      refetchOnReconnect: true,
       retry: (failures, error) =>
         failures < 2 && error instanceof AppError && (error.status === 0 || error.status >= 500),
     },
