@@ -337,6 +337,18 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByRole('status').getByText('Failed').waitFor()
   await page.getByText('declined the payload: Not an order').first().waitFor()
   expect(await page.getByRole('button', { name: 'Decline' }).count()).toBe(0)
+  // More than the list shows.
+  const waiting = await start('W-4')
+  await show(page, `/runs/${waiting}`)
+  await page.getByRole('button', { name: 'Decline' }).waitFor()
+  await service.db.pool.query(
+    `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, status, expires_at)
+     SELECT gen_random_uuid(), organization_id, run_id, source_id, source_name, request_body, status, expires_at
+     FROM approvals, generate_series(1, 100) WHERE run_id = $1`,
+    [waiting],
+  )
+  await show(page, '/approvals')
+  await page.getByText('These are the oldest 100. Others follow them.').waitFor()
 }, 90_000)
 
 test('the page of a run shows admins what its model was asked, and everybody why a payload was sent again', async () => {

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { ApprovalOut, RunDetailOut, WaitingApprovalOut } from '@workflow-service/contract'
+import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { type ReactNode, useState } from 'react'
 import { invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -62,6 +63,7 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
           </WaitingPayload>
         ))}
       </ul>
+      {all.length < LIST_MAX_LIMIT ? null : <p>These are the oldest {LIST_MAX_LIMIT}. Others follow them.</p>}
     </>
   )
 }
