@@ -167,6 +167,9 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await page.getByRole('cell', { name: 'Queued' }).nth(1).waitFor()
   expect(await page.getByRole('cell', { name: 'Running' }).count()).toBe(0)
   await show(page, sessionPath)
+  const [, second] = (await owner.call('getSession', { params: { session_id: sessionId } })).runs
+  await owner.call('cancelRun', { params: { run_id: second?.id ?? '' } })
+  await page.getByRole('row', { name: /^3\. Forward orders.*Queued.*Start 1$/ }).waitFor()
   await page.getByRole('button', { name: 'Stop queued runs' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Stop queued runs' }).click()
   await page.getByRole('cell', { name: 'Cancelled' }).nth(1).waitFor()

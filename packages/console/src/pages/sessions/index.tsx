@@ -11,7 +11,7 @@ import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, shortId } from '../../components/values.tsx'
 import { WorkflowPicker } from '../../components/combobox.tsx'
-import { RUN_COLUMNS, runLink, StopQueued } from '../runs/run-list.tsx'
+import { hasEnded, RUN_COLUMNS, runLink, StopQueued } from '../runs/run-list.tsx'
 
 const STATES = { open: 'Open', closed: 'Closed' }
 
@@ -112,7 +112,7 @@ function SessionDetails(session: SessionDetailOut) {
         columns={[
           { header: 'Start', cell: (run) => `${run.number}. ${run.workflow.name}` },
           ...RUN_COLUMNS,
-          ...(waiting > 0 ? [{ header: 'Waits for', cell: (run: RunOut) => waitsFor(run, count - waiting) }] : []),
+          ...(waiting > 0 ? [{ header: 'Waits for', cell: (run: RunOut) => waitsFor(run, session) }] : []),
         ]}
         rowLink={runLink}
         empty={{
@@ -127,8 +127,11 @@ function SessionDetails(session: SessionDetailOut) {
   )
 }
 
-/** What a start of a session waits for: the one before it, or a runner. */
-function waitsFor({ status, number }: RunOut, endedCount: number): string {
+/** What a start of a session waits for: the nearest earlier one that has not ended, or a runner. */
+function waitsFor({ status, number }: RunOut, { runs, waiting_count: waiting }: SessionDetailOut): string {
   if (status !== 'queued') return ''
-  return number - 1 > endedCount ? `Start ${number - 1}` : 'A free runner'
+  const left = runs.filter((run) => !hasEnded(run))
+  const before = left.findLast((run) => run.number < number)
+  if (before) return `Start ${before.number}`
+  return waiting > left.length ? 'Earlier starts, or a free runner' : 'A free runner'
 }
