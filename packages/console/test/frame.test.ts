@@ -215,6 +215,17 @@ test('a person gets another email address with a link and the password, and a se
   await button(page, 'Change password').click()
   await status(page, 'Password changed. Every other sign-in has ended.')
   expect(await field(page, 'New password').inputValue()).toBe('')
+
+  // Of a person who signs in with a provider, it asks for no password.
+  await service.db.pool.query(`UPDATE sign_ins SET confirmed_at = NULL`)
+  await service.db.pool.query(`UPDATE accounts SET password_hash = NULL WHERE email = $1`, [address])
+  await show(page, '/account')
+  await field(page, 'New password').fill('nine loud horses swim')
+  await button(page, 'Change password').click()
+  page.once('dialog', (leaving) => void leaving.accept())
+  await page.getByRole('dialog', { name: 'Sign in again' }).getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(new URL(page.url()).searchParams.get('next')).toBe('/account')
 })
 
 test('two people who save the same thing see both versions, and unsaved changes are not left without a warning', async () => {

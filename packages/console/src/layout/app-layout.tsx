@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { call, queryClient, useMe, useRead, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { answerPasswordPrompt, type PasswordPromptKind, usePasswordPrompt } from '../api/prompts.ts'
-import { IconButton } from '../components/button.tsx'
+import { Button, IconButton } from '../components/button.tsx'
 import { Icon } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
 import { Dialog, FormDialog, openDialog, OpenDialogs } from '../components/dialog.tsx'
@@ -195,14 +195,29 @@ const PROMPTS = {
   },
 }
 
+/** Opens the page to sign in, which comes back to this one. */
+const signIn = () =>
+  window.location.assign(`/sign-in?next=${encodeURIComponent(window.location.pathname + window.location.search)}`)
+
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
 function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
-  const { email } = useMe().account
+  const { email, has_password: hasPassword } = useMe().account
   const close = () => {
     answerPasswordPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
-    if (kind === 'sign_in') window.location.assign('/sign-in')
+    if (kind === 'sign_in') signIn()
   }
+  if (!hasPassword)
+    return (
+      <Dialog title="Sign in again" onClose={close} actions={<Button label="Sign in" onClick={signIn} />}>
+        <p>
+          {kind === 'confirm'
+            ? 'This change needs a sign-in of the last 10 minutes, and your account has no password.'
+            : 'Your sign-in has ended.'}{' '}
+          You come back to this page.
+        </p>
+      </Dialog>
+    )
   return (
     <FormDialog
       {...PROMPTS[kind]}
