@@ -115,8 +115,9 @@ describe('sign-in', () => {
     // It hears of changes again.
     const admin = await service.signIn({ role: 'admin', organizationId: rows[0]?.organization_id ?? '' })
     const { version } = await admin.call('getOrganization')
-    await admin.call('saveOrganization', { body: { name: 'Renamed', version } })
-    await page.getByRole('banner').getByText('Renamed').waitFor()
+    await admin.call('saveOrganization', { body: { name: '🚀 Renamed', version } })
+    await page.getByRole('banner').getByText('🚀 Renamed').waitFor()
+    expect(await page.getByRole('banner').locator('.avatar').textContent()).toBe('🚀')
     expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
   }, 60_000)
 })

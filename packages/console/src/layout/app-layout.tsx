@@ -128,7 +128,7 @@ function OrganizationMenu() {
   const name = (
     <>
       <span className="avatar" aria-hidden="true" style={{ background: colorOf(me.organization.id) }}>
-        {me.organization.name.slice(0, 1).toUpperCase()}
+        {Array.from(me.organization.name)[0]?.toUpperCase()}
       </span>
       <span className="ellipsis">{me.organization.name}</span>
     </>
