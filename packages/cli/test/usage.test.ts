@@ -146,7 +146,12 @@ describe('wf after-restore', () => {
   })
 
   test('says what it ended', async () => {
-    expect((await afterRestore(['--yes', '--json'])).json()).toEqual({ runs: 0, deliveries: 0, schedules: 0 })
+    expect((await afterRestore(['--yes', '--json'])).json()).toEqual({
+      runs: 0,
+      deliveries: 0,
+      schedules: 0,
+      resend_jobs: 0,
+    })
     expect(await afterRestore([], async () => 'restored')).toMatchObject({
       exitStatus: 0,
       stdout: expect.stringContaining('0 runs ended as failed'),

@@ -5,6 +5,7 @@ import {
   claimDeliveries,
   createDatabase,
   endWorkAfterRestore,
+  leaseResendJob,
   listConnectedServices,
   newId,
   showRun,
@@ -35,7 +36,13 @@ test('ends what was under way at the restored moment, so that no runner does it 
     [newId(), acme.organizationId, queued.startId, sourceId],
   )
 
-  expect(await endWorkAfterRestore(db)).toEqual({ runs: 3, deliveries: 1, schedules: 0 })
+  await db.pool.query(
+    `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by_name)
+     VALUES ($1, $2, $3, $4, 1, 'Ada')`,
+    [newId(), acme.organizationId, [delivery.id], [newId()]],
+  )
+
+  expect(await endWorkAfterRestore(db)).toEqual({ runs: 3, deliveries: 1, schedules: 0, resendJobs: 1 })
 
   for (const { startId } of [running, queued, untouched]) {
     expect(await showRun(db, startId)).toMatchObject({
@@ -50,7 +57,8 @@ test('ends what was under way at the restored moment, so that no runner does it 
   expect(rows).toEqual([{ delivery: 'unknown', approval: 'expired' }])
   expect(await acquireWaitingSessions(db, ACQUIRE_ALL)).toMatchObject({ sessions: [] })
   expect(await claimDeliveries(db, [{ ...delivery, id: newId() }])).toEqual([{ kind: 'lease_lost' }])
-  expect(await endWorkAfterRestore(db)).toEqual({ runs: 0, deliveries: 0, schedules: 0 })
+  expect(await leaseResendJob(db, 'app')).toBeUndefined()
+  expect(await endWorkAfterRestore(db)).toEqual({ runs: 0, deliveries: 0, schedules: 0, resendJobs: 0 })
 
   const later = await start(db, acme, running.sessionId)
   expect(await acquireWaitingSessions(db, ACQUIRE_ALL)).toMatchObject({ sessions: [{ run: { id: later.startId } }] })

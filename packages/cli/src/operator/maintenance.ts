@@ -72,11 +72,11 @@ export async function afterRestore(ctx: OperatorContext, options: { yes?: boolea
   }
   const what = 'This ends every run that has not ended, as failed.'
   await confirm(ctx, options, { what, word: 'restored', refusal: 'Nothing was changed.' })
-  const { runs, deliveries, schedules } = await endWorkAfterRestore(db)
+  const { runs, deliveries, schedules, resendJobs } = await endWorkAfterRestore(db)
   return {
-    json: { runs, deliveries, schedules },
+    json: { runs, deliveries, schedules, resend_jobs: resendJobs },
     text: () =>
-      `${runs} runs ended as failed, ${deliveries} deliveries became unknown, ${schedules} due schedules wait for their next time.\n` +
+      `${runs} runs ended as failed, ${deliveries} deliveries became unknown, ${schedules} due schedules wait for their next time, ${resendJobs} jobs that send payloads again stopped.\n` +
       'Start the services now.\n',
   }
 }

@@ -22,16 +22,21 @@ export async function listConnectedServices(db: Db): Promise<readonly string[]> 
 /**
  * Ends everything that the service may have done after the moment to which the database was restored, so that nothing
  * of it is sent again: deliveries in flight become `unknown`, runs that had not ended fail, approvals that wait expire,
- * and due schedules advance without a run. Call it while no service runs. Works in batches and is safe to repeat.
+ * jobs of resends stop, and due schedules advance without a run. Call it while no service runs. Works in batches and is
+ * safe to repeat.
  */
-export async function endWorkAfterRestore(db: Db): Promise<{ runs: number; deliveries: number; schedules: number }> {
+export async function endWorkAfterRestore(db: Db) {
+  const resendJobs = await db.pool.query(
+    `UPDATE resend_jobs SET status = 'stopped', finished_at = now() WHERE status = 'running'`,
+  )
   const deliveries = await db.pool.query(
     `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now() WHERE outcome = 'in_flight'`,
     [UNKNOWN_REASON],
   )
   let runs = 0
   for (let batch = await endRuns(db); batch.sessions > 0; batch = await endRuns(db)) runs += batch.runs
-  return { runs, deliveries: deliveries.rowCount ?? 0, schedules: await skipDueSchedules(db) }
+  const schedules = await skipDueSchedules(db)
+  return { runs, deliveries: deliveries.rowCount ?? 0, schedules, resendJobs: resendJobs.rowCount ?? 0 }
 }
 
 /** Ends the runs of some sessions that have work. Resolves to how many. */
