@@ -169,11 +169,15 @@ workflows:
       subagent_sources: [{ name: 'Orders', type: 'api' }],
     }
     const example = { endpoint_url: 'http://127.0.0.1:1/', example_request_body: { id: 'A' }, verify: false }
+    const secretHeader = { header_name: 'X-Key', header_value: 'hunter2' }
     await environment.apply({
       organization: { name: 'Acme' },
       users: [{ email: 'ada@acme.test' }],
       webhook_sources: [
         { name: 'Orders', description: 'Takes orders.', signing_secret: 'hunter2 hunter2', ...example },
+      ],
+      lookups: [
+        { name: 'CRM', kind: 'http', url: 'http://127.0.0.1:1', tools: [{ name: 'me', path: '/me' }], ...secretHeader },
       ],
       workflows: ['B', 'A'].map((name) => ({
         name,
@@ -190,8 +194,8 @@ workflows:
       const applied = await wf(environment.env, ['apply', copy, '--organization', name, '--json', '--allow-unknown'])
       expect(applied).toMatchObject({ exitStatus: 0 })
       const again = await exportManifest(name, '--portable')
-      const withoutSecret = first.stdout.replace(/ +# A signing secret is set.*\n/, '')
-      expect(again.stdout).toBe(withoutSecret.replace('name: Acme', `name: ${name}`))
+      const withoutSecrets = first.stdout.replaceAll(/ +# .*: give the copy its own\.\n/g, '')
+      expect(again.stdout).toBe(withoutSecrets.replace('name: Acme', `name: ${name}`))
       const repeated = await wf(environment.env, ['apply', copy, '--organization', name, '--dry-run'])
       expect(repeated.stdout).toContain('New: 0, changed: 0, ')
     }

@@ -64,12 +64,12 @@ export async function writeManifest(
     writer.begin(shown(organization))
     for await (const user of read('users', 1_000, SELECT_USERS, organizationId, workflowId)) writer.item('users', user)
     if (workflowId === undefined) {
-      const ofSecret = `A signing secret is set${isPortable ? ': give the copy its own.' : '. An apply keeps it.'}`
+      const advice = isPortable ? ': give the copy its own.' : '. An apply keeps it.'
       for await (const { hasSecret, ...source } of read('sources', 50, SELECT_SOURCES, organizationId)) {
-        writer.item('webhook_sources', shown(source), hasSecret ? ofSecret : undefined)
+        writer.item('webhook_sources', shown(source), hasSecret ? `A signing secret is set${advice}` : undefined)
       }
       for await (const { hasSecret, ...lookup } of read('look_ups', 50, SELECT_LOOKUPS, organizationId)) {
-        writer.item('lookups', lookup, hasSecret ? 'The header has a value. An apply keeps it.' : undefined)
+        writer.item('lookups', shown(lookup), hasSecret ? `The header has a value${advice}` : undefined)
       }
     }
     for await (const workflow of read<{ id: string }>('workflows', 20, SELECT_WORKFLOWS, organizationId, workflowId)) {
