@@ -22,7 +22,7 @@ describe('parseTime', () => {
     expect(Math.abs(Date.now() - seconds * 1_000 - parseTime(text).getTime())).toBeLessThan(1_000)
   })
 
-  test.each(['yesterday', '', '12', '2026-02-30x', '2026-13-01', '15 m', '-5m'])('rejects %j', (text) => {
+  test.each(['yesterday', '', '12', '2026-02-30x', '2026-02-30', '2026-13-01', '15 m', '-5m'])('rejects %j', (text) => {
     expect(() => parseTime(text)).toThrow(InvalidArgumentError)
   })
 })

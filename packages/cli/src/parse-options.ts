@@ -70,7 +70,9 @@ function parseMoment(text: string, fromNow: (durationMs: number) => number, dura
 function isoTime(text: string): Date {
   const [, day, time = '00:00:00', zone = 'Z'] =
     /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? []
-  return new Date(day === undefined ? Number.NaN : `${day}T${time}${zone}`)
+  // 2026-02-30 would be read as March 2.
+  const isDay = day !== undefined && new Date(`${day}T00:00Z`).toJSON()?.startsWith(day)
+  return new Date(isDay ? `${day}T${time}${zone}` : Number.NaN)
 }
 
 /** @throws UsageError if no time is both at or after `since` and before `until`. */

@@ -4,7 +4,15 @@ import type { Static } from './static.ts'
 import { countCodePoints, isName, isStorableText } from './text.ts'
 import { UUID_PATTERN } from '../enumerations.ts'
 
-const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+const DATE_TIME = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+
+/** Reports whether the text is a time of a day that exists, in the years 1 to 9999 (UTC), which PostgreSQL reads. */
+function isDateTime(text: string): boolean {
+  const [, day = ''] = DATE_TIME.exec(text) ?? []
+  if (Number.isNaN(Date.parse(text)) || day === '') return false
+  // `Date` reads 30 February as 2 March, and writes other years with a sign.
+  return new Date(day).toISOString().startsWith(day) && /^(?!0000)\d/.test(new Date(text).toISOString())
+}
 
 /**
  * The only ajv instance: JSON Schema 2020-12, all errors at once, lengths in code points, the formats of this package.
@@ -19,7 +27,7 @@ export const ajv = new Ajv2020({
   validateSchema: false,
 })
 ajv.addFormat('uuid', UUID_PATTERN)
-ajv.addFormat('date-time', (text: string) => DATE_TIME.test(text) && !Number.isNaN(Date.parse(text)))
+ajv.addFormat('date-time', isDateTime)
 ajv.addFormat('storable', isStorableText)
 ajv.addFormat('name', isName)
 ajv.addFormat('trimmed', isStorableText)

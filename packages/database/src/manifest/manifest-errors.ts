@@ -79,8 +79,6 @@ const isEmail = (text: string) => /^[^\s@]+@[^\s@]+$/.test(text)
 const isKey = (text: string) => prefixOfApiKey(text) !== undefined
 const isLine = (text: string) => !/\p{Cc}/u.test(text)
 const isUrl = (text: string) => text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))
-/** JavaScript has a year 0, PostgreSQL does not. */
-const hasYear = (time: string) => !(new Date(time).getUTCFullYear() < 1)
 
 function checkUsers(users: readonly Loose[], report: Report): void {
   const emails = textsAt('users', users, 'email')
@@ -132,7 +130,6 @@ function checkWorkflows(workflows: readonly Loose[], report: Report): void {
     const triggers = asItems(workflow['triggers'])
     const files = asItems(workflow['files'])
     checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
-    checkTimes(path, workflow, report)
     checkUnique(
       asList(workflow['users']).map((user, position) => ({
         path: `${path}.users[${position}]`,
@@ -164,7 +161,6 @@ function checkAutoRun(path: string, value: unknown, report: Report): void {
 }
 
 function checkTrigger(path: string, trigger: Loose, report: Report): void {
-  checkTimes(path, trigger, report)
   checkUnique(textsAt(`${path}.events`, asItems(trigger['events']), 'slug'), report)
   if (typeof trigger['filters'] === 'object' && !isStorableJson(trigger['filters'])) {
     report(`${path}.filters`, 'must be valid Unicode text without NUL or lone surrogates, throughout')
@@ -188,11 +184,6 @@ function checkFiles(path: string, files: readonly Loose[], report: Report): void
     }
   }
   checkUnique(locations, report, 'two files cannot be in the same place')
-}
-
-function checkTimes(path: string, item: Loose, report: Report): void {
-  const times = ['created_at', 'updated_at'].map((name) => ({ path: `${path}.${name}`, key: item[name] }))
-  checkTexts(times, hasYear, report, 'must be in the year 1 or later')
 }
 
 /** A value that is checked if it is a text. */
