@@ -46,6 +46,12 @@ describe('readSettings', () => {
     expect(errorsOf({ ...valid, DATABASE_URL: '' })).toEqual([expect.stringMatching(/^DATABASE_URL is missing/)])
   })
 
+  test('checks the limits of infinite numbers too', () => {
+    expect(errorsOf({ ...valid, PORT: 'Infinity' })).toEqual([
+      'PORT must be at most 65535 (it is "Infinity"). The port. Example: PORT=8080',
+    ])
+  })
+
   test('takes nothing from the environment that the schema does not name', () => {
     expect(readSettings(Settings, { ...valid, HOME: '/home/x' })).not.toHaveProperty('HOME')
   })

@@ -58,7 +58,8 @@ const formats: Record<string, { check: (text: string) => boolean; message: strin
 
 // Tests check that the schemas themselves are valid: compiling the meta-schema would take a tenth of a service's boot.
 const reading = { allErrors: true, coerceTypes: true, useDefaults: true, verbose: true }
-const ajv = new Ajv2020({ ...reading, strict: true, validateSchema: false })
+// `strictNumbers` would skip the limits of a setting that is `Infinity`.
+const ajv = new Ajv2020({ ...reading, strict: true, strictNumbers: false, validateSchema: false })
 for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format.check)
 
 /**
@@ -113,11 +114,12 @@ export function readSettings<Schema extends TObject, Parsed extends object = obj
 /** Validates the settings in place, and gives the first error of each setting by its name. */
 function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<string, string> {
   const validate = ajv.compile(schema)
+  const given = { ...settings }
   const errors = validate(settings) ? [] : toFieldErrors(validate.errors ?? [], [], describeError)
   return new Map(
     errors.map(({ field, code, message }) => {
       const isHidden = code === 'missing' || (schema.properties[field] as { writeOnly?: boolean }).writeOnly
-      return [field, isHidden ? message : `${message} (it is ${JSON.stringify(settings[field])})`]
+      return [field, isHidden ? message : `${message} (it is ${JSON.stringify(given[field])})`]
     }),
   )
 }
