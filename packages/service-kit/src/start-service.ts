@@ -76,10 +76,11 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
   let isStopping = false
   const health: HealthOptions = { metrics, checks, optionalChecks, isStopping: () => isStopping }
   const servers: HttpServer[] = []
-  const listen = async (app: Express, ownPort: number): Promise<HttpServer> => {
+  const listen = async (app: Express, ownPort: number, portSetting?: string): Promise<HttpServer> => {
     const server = await startHttpServer(app, {
       host,
       port: ownPort,
+      portSetting,
       onRefusal: (error, requestId) => {
         onRefusal?.(error)
         logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused')
@@ -91,7 +92,9 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
   try {
     const api = createApp && (await listen(createApp(health), port))
     const healthServer =
-      api && metricsPort === undefined ? api : await listen(createHealthApp(health, logger), metricsPort ?? port)
+      metricsPort === undefined
+        ? (api ?? (await listen(createHealthApp(health, logger), port)))
+        : await listen(createHealthApp(health, logger), metricsPort, 'METRICS_PORT')
     const { url } = api ?? healthServer
     const work = await startWork?.()
     logger.info({ url, metrics_port: healthServer.port, ...options.startedFields }, 'service.started')

@@ -7,6 +7,10 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import { responseState } from './response-state.ts'
 import type { ApiError } from './errors.ts'
 import { type HttpServer, type HttpServerOptions, startHttpServer } from './server.ts'
+import { createLogger } from '../logger.ts'
+import { Registry } from '../metrics.ts'
+import { startService } from '../start-service.ts'
+import { createExpressApp } from './express-app.ts'
 import { writeJson } from './write-json.ts'
 
 const running: HttpServer[] = []
@@ -231,8 +235,15 @@ describe('startHttpServer', () => {
     await expect(answer).rejects.toThrow('fetch failed')
   })
 
-  test('names the port when it is taken', async () => {
+  test('names the setting whose port is taken, or whose address is none of this machine', async () => {
     const { port } = await start()
-    await expect(start({ port })).rejects.toThrow(`Port ${port} is taken`)
+    await expect(start({ port })).rejects.toThrow(`Port ${port} is taken: stop what uses it, or set another PORT.`)
+    const logger = createLogger({ service: 'test', level: 'silent' })
+    const config = { host: '127.0.0.1', port: 0, metricsPort: port }
+    const ctx = { config, logger, metrics: new Registry(), close: async () => {} }
+    await expect(startService(ctx, { checks: {}, createApp: createExpressApp })).rejects.toThrow(
+      'or set another METRICS_PORT.',
+    )
+    await expect(start({ host: '192.0.2.1' })).rejects.toThrow('HOST 192.0.2.1 is no address of this machine.')
   })
 })

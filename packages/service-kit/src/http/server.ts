@@ -19,6 +19,8 @@ export interface HttpServerOptions {
   host: string
   /** 0 for any free port. */
   port: number
+  /** The setting that has the port. Default: `PORT`. */
+  portSetting?: string | undefined
   /** How long a request's headers, and the whole request, may take to arrive. Defaults: 10,000 and 15,000. */
   headersTimeoutMs?: number | undefined
   requestTimeoutMs?: number
@@ -273,11 +275,16 @@ function closeSoon(socket: Duplex): void {
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
-async function listen(server: Server, { host, port }: HttpServerOptions): Promise<void> {
+async function listen(server: Server, { host, port, portSetting = 'PORT' }: HttpServerOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', (error: NodeJS.ErrnoException) => {
-    const isTaken = error.code === 'EADDRINUSE'
-    reject(isTaken ? new Error(`Port ${port} is taken: stop what uses it, or set another PORT.`) : error)
+    const advice: Partial<Record<string, string>> = {
+      EADDRINUSE: `Port ${port} is taken: stop what uses it, or set another ${portSetting}.`,
+      EADDRNOTAVAIL: `HOST ${host} is no address of this machine.`,
+      ENOTFOUND: `HOST ${host} is no address, and no name of one.`,
+    }
+    const message = advice[error.code ?? '']
+    reject(message === undefined ? error : new Error(message, { cause: error }))
   })
   server.listen(port, host, resolve)
   await promise
