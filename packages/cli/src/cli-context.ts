@@ -1,9 +1,10 @@
-import { text as readAll } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import type { Database, OrganizationName } from '@workflow-service/database'
 import type { InternalClient } from '@workflow-service/service-kit/internal-client'
 import type { WorkflowClient } from '../../client/src/index.ts'
 import { CliError } from './cli-error.ts'
 import type { CliConfig } from './operator/config.ts'
+import { decodeText } from './read-file.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
 import type { WorkflowReader } from './workflows.ts'
 
@@ -60,7 +61,7 @@ export function createCliContext(overrides: CliOverrides = {}) {
   const ctx = {
     terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
     env: overrides.env ?? process.env,
-    readInput: async () => overrides.input ?? (await readAll(process.stdin)),
+    readInput: async () => overrides.input ?? (await decodeText('Standard input', buffer(process.stdin))),
     /** Returns a signal that aborts on Ctrl-C and after the time. Before the first call, Ctrl-C ends the process. */
     interrupted: (timeoutMs?: number) => {
       interrupt ??= overrides.interrupted ?? interruptOfProcess()

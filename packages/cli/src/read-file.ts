@@ -1,6 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import type { CliContext } from './cli-context.ts'
 import { CliError } from './cli-error.ts'
+
+interface Input {
+  readonly readInput: () => Promise<string>
+}
 
 const REASONS: Record<string, string> = {
   ENOENT: 'there is no such file',
@@ -10,10 +13,14 @@ const REASONS: Record<string, string> = {
 }
 
 /** Reads a text from a file, or from standard input for `-`. @throws CliError */
-export async function readText(ctx: CliContext, name: string): Promise<string> {
-  if (name === '-') return await ctx.readInput()
+export async function readText(ctx: Input, name: string): Promise<string> {
+  return name === '-' ? await ctx.readInput() : await decodeText(name, readFile(name))
+}
+
+/** Reads bytes as UTF-8. @throws CliError */
+export async function decodeText(name: string, bytes: Promise<Uint8Array>): Promise<string> {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(name))
+    return new TextDecoder('utf-8', { fatal: true }).decode(await bytes)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     throw new CliError(`${name} cannot be read: ${REASONS[code ?? ''] ?? message}.`, {}, error)
@@ -21,7 +28,7 @@ export async function readText(ctx: CliContext, name: string): Promise<string> {
 }
 
 /** Reads a JSON object from a file, or from standard input for `-`. @throws CliError */
-export async function readJsonObject(ctx: CliContext, name: string): Promise<Record<string, unknown>> {
+export async function readJsonObject(ctx: Input, name: string): Promise<Record<string, unknown>> {
   const text = await readText(ctx, name)
   const shownName = name === '-' ? 'Standard input' : name
   let value: unknown

@@ -83,7 +83,7 @@ describe('wf', () => {
     expect(withoutUser.stderr).toContain('PostgreSQL at 127.0.0.1:1/x does not answer')
   })
 
-  test('as a process: sets the exit status, prints no colours into a pipe, and survives a closed pipe', async () => {
+  test('as a process: sets the exit status, prints no colours into a pipe, survives a closed pipe, and reads UTF-8 only', async () => {
     const env = { DATABASE_URL: database.url, LOCAL_DIR: '/nonexistent' }
     const failed = await startProcess({ args: [main, 'runs', 'list'], env })
     expect(await failed.exited).toMatchObject({ code: 1 })
@@ -93,6 +93,10 @@ describe('wf', () => {
     expect(await piped.exited).toMatchObject({ code: 0 })
     expect(piped.stdout).toBe('Usage: wf COMMAND [options]\n0\n')
     expect(piped.stderr).toBe('')
+    const latin = String.raw`printf 'organization: { name: Caf\351 }' | "$0" "$1" apply -`
+    const refused = await startProcess({ command: 'bash', args: ['-c', latin, process.execPath, main], env })
+    expect(await refused.exited).toMatchObject({ code: 1 })
+    expect(refused.stderr).toBe('Error: Standard input cannot be read: it is not UTF-8 text.\n')
   })
 
   test('says that its output cannot be written', async () => {
