@@ -112,7 +112,10 @@ type Conditions = Partial<Record<(typeof RESEND_FIELDS)[number], string>>
 export function parseCondition(text: string, earlier: Conditions | undefined): Conditions {
   const [, name, value = ''] = /^(\w+)=(.*)$/s.exec(text) ?? []
   const field = RESEND_FIELDS.find((each) => each === name)
-  if (!field) throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
+  // An empty search, such as that of an unset variable, would match everything.
+  if (!field || value.trim() === '')
+    throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
+  if (earlier?.[field] !== undefined) throw new InvalidArgumentError(`${field} is given twice.`)
   // Thrown later, its message would not be printed.
   if (field === 'since' || field === 'until') parseTime(value)
   return { ...earlier, [field]: value }

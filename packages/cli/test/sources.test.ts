@@ -181,5 +181,9 @@ describe('wf deliveries resend', () => {
     expect((await resend()).exitStatus).toBe(1)
     expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)
     expect(await resend('--where', 'since=later')).toMatchObject(failure('It must be a time', 2))
+    expect(await resend('--where', 'search=')).toMatchObject(failure('It must be FIELD=VALUE', 2))
+    expect(await resend('--where', 'attention=true')).toMatchObject(failure('attention is yes or no'))
+    const twice = ['--where', 'outcome=rejected', '--where', 'outcome=timed_out']
+    expect(await resend(...twice)).toMatchObject(failure('outcome is given twice', 2))
   })
 })

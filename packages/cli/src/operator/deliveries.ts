@@ -32,6 +32,8 @@ export async function resend(
     throw new CliError(`An outcome is one of ${DELIVERY_OUTCOMES.join(', ')}.`)
   }
   if (status !== undefined && !/^\d{3}$/.test(status)) throw new CliError('A status is a number such as 500.')
+  if (attention !== undefined && attention !== 'yes' && attention !== 'no')
+    throw new CliError('attention is yes or no.')
   const filter: ResendFilter = {
     sourceId: where.source === undefined ? undefined : (await findSource(ctx, where.source)).id,
     workflowId: await findWorkflowId(ctx, where.workflow),
