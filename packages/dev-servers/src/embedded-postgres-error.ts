@@ -21,7 +21,7 @@ export function toStartError(output: string, dataDir: string, port?: number): Em
       'The system allows no further shared memory or semaphores: stop other PostgreSQL servers, such as those of tests, or raise its limit',
     ],
     [
-      /No space left on device|Disk quota exceeded/,
+      /No space left on device|Disk quota exceeded|Check free disk space/,
       `No space left on the disk of ${dirname(dataDir)}: PostgreSQL needs about 100 MB there`,
     ],
     [/administrative permissions/, 'PostgreSQL does not run with administrative permissions: use an ordinary terminal'],

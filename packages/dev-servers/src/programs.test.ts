@@ -67,7 +67,10 @@ describe('on Windows', () => {
   })
 })
 
-test('a lack of shared memory is not called a lack of disk space', () => {
+test('a lack of shared memory is another error than a lack of disk space', () => {
   const output = 'FATAL:  could not create shared memory segment: No space left on device'
   expect(toStartError(output, '/data').message).toContain('allows no further shared memory')
+  const partly =
+    'ERROR:  could not extend file "base/4/1249": wrote only 4096 of 8192 bytes\nHINT:  Check free disk space.'
+  expect(toStartError(partly, '/srv/data').message).toContain('No space left on the disk of /srv')
 })
