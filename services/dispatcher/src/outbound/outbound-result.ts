@@ -140,6 +140,7 @@ const TLS_ERRORS: readonly (readonly [codes: readonly string[], detail: string])
     ],
     'the certificate was not issued by a trusted authority, or an intermediate certificate is missing',
   ],
+  [['ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'], 'the endpoint does not offer HTTP/1.1'],
   // OpenSSL reports these two when it reads a plain HTTP answer.
   [['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'], 'the endpoint does not speak TLS on this port'],
 ]

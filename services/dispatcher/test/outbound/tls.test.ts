@@ -159,6 +159,12 @@ describe('a TLS endpoint', () => {
     expect(seen).toEqual([])
   })
 
+  test('gets nothing if it only speaks HTTP/2', async () => {
+    const { result, seen } = await postOverTls({ ...good, ALPNProtocols: ['h2'] })
+    expect(result).toHaveProperty('detail', expect.stringContaining('the endpoint does not offer HTTP/1.1'))
+    expect(seen).toEqual([])
+  })
+
   test('is unreachable if it requires a client certificate', async () => {
     const { result } = await postOverTls({ ...good, requestCert: true, rejectUnauthorized: true, ca: authority.cert })
     expect(result).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^(?:tls|connection_)/u) })
