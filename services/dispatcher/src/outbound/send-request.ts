@@ -249,16 +249,17 @@ function exchangeOn(
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)
       progress.answered = answered
+      const isAccepted = answered.status >= 200 && answered.status <= 299
       // Node emits it after the end of an answer that both sides may be followed by another one.
       if (keep) socket.once('free', () => keep(socket, answer.headers))
       if (request.read) {
         readBody(answer, request.read, (bytes, isCutOff) =>
           resolve({ ...answered, body: { bytes, isCutOff, headers: answer.headers } }),
         )
-      } else if (answered.status > 299 && !isCompressed(answer.headers)) {
+      } else if (!isAccepted && !isCompressed(answer.headers)) {
         const limits = { maxBytes: ANSWER_MAX_BYTES, timeoutMs: REJECTION_TIMEOUT_MS }
         readBody(answer, limits, (bytes) => resolve({ ...answered, rejection: readLines(bytes) ?? undefined }))
-      } else if (answered.status <= 299 && mayContainText(answer.headers)) {
+      } else if (isAccepted && mayContainText(answer.headers)) {
         readBody(answer, { maxBytes: ANSWER_MAX_BYTES }, (bytes, isCutOff) =>
           resolve({ ...answered, text: isCutOff ? null : readAnswerText(bytes) }),
         )

@@ -58,10 +58,10 @@ describe('a request', () => {
 })
 
 describe('the status', () => {
-  test.each([400, 425, 503, 999])('%i is an answer, and nothing is sent again despite Retry-After', async (status) => {
+  test.each(['099', '400', '425', '503', '999'])('%s is a rejection, and nothing is sent again', async (status) => {
     const answer = `HTTP/1.1 ${status} No\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\nno`
     expect(await resultOf(says(answer))).toEqual({
-      ...answered(status),
+      ...answered(Number(status)),
       rejection: 'no',
       headers: { 'retry-after': '0' },
     })
