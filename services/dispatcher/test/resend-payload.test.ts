@@ -89,12 +89,15 @@ describe('sending a payload again', () => {
     expect(sent).toEqual([2, 3, 4].map((attempt) => [first, String(attempt)]))
   })
 
-  test('is invalid when the payload does not follow the current example', async () => {
+  test('is invalid when the payload does not follow the current example, which is no attempt', async () => {
     const source = await dispatcher.saveSource()
     const first = await sendRejected({ source_id: source })
     await dispatcher.saveSource({ example_request_body: { order: 'A-1' } }, 'never', source)
     expect((await resend(newId(), first)).body).toMatchObject({ outcome: 'invalid', mismatches: expect.anything() })
     expect(dispatcher.endpoint.requests).toEqual([])
+    await dispatcher.saveSource({}, 'never', source)
+    await resend(newId(), first)
+    expect(dispatcher.endpoint.requests).toMatchObject([{ headers: { 'x-delivery-attempt': '2' } }])
   })
 })
 

@@ -383,8 +383,8 @@ export async function findFirstSent(db: Db, deliveryId: string): Promise<string>
 }
 
 /**
- * Counts how often the payload of a first delivery was sent so far, that one included, up to 1,000. LATERAL with LIMIT
- * reads the index: a join may compare each with each.
+ * Counts how often the payload of a first delivery was sent so far, by at most 1,000 deliveries, that one included.
+ * LATERAL with LIMIT reads the index: a join may compare each with each.
  */
 export async function countTimesSent(db: Db, firstId: string): Promise<number> {
   const { rows } = await db.pool.query<{ count: number }>(
@@ -395,7 +395,10 @@ export async function countTimesSent(db: Db, firstId: string): Promise<number> {
          SELECT id FROM deliveries WHERE resend_of = sent.id ORDER BY created_at, id LIMIT ${MAX_TIMES_SENT}
        ) AS resend
      )
-     SELECT count(*)::int AS count FROM (SELECT FROM sent LIMIT ${MAX_TIMES_SENT}) AS read`,
+     SELECT count(*) FILTER (WHERE
+       (SELECT outcome IN ('refused', 'invalid') FROM deliveries WHERE deliveries.id = read.id) IS NOT TRUE
+     )::int AS count
+     FROM (SELECT id FROM sent LIMIT ${MAX_TIMES_SENT}) AS read`,
     [firstId],
   )
   return rows[0]!.count
