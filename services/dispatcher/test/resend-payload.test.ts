@@ -409,6 +409,13 @@ describe('a rotation of SECRETS_KEY', () => {
     const { signing_secret: _, ...withoutSecret } = body
     expect(await callDispatcher(behind.url, 'PUT', path, withoutSecret)).toMatchObject(unavailable)
     expect(await callDispatcher(behind.url, 'POST', `${path}/test`)).toMatchObject(unavailable)
+    const { organizationId } = dispatcher
+    const notices = `/internal/organizations/${organizationId}/notice`
+    const webhook = { url: dispatcher.endpoint.url, signing_secret: 'sealed with the new key' }
+    expect((await callDispatcher(ahead.url, 'PUT', `${notices}-webhook`, webhook)).status).toBe(204)
+    const created = { organization_id: organizationId, created_at: new Date().toISOString() }
+    const notice = { id: newId(), type: 'notice.test', ...created, text: 'A test', data: {} }
+    expect(await callDispatcher(behind.url, 'POST', `${notices}s`, notice)).toMatchObject(unavailable)
     expect(dispatcher.endpoint.requests).toEqual([])
 
     const updated = await dispatcher.startAnother({}, { secretsKeys: [oldKey, newKey] })

@@ -12,7 +12,7 @@ import { toDeliveryResult } from '../deliveries/describe-outcome.ts'
 import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { checkUrl } from '../outbound/check-url.ts'
-import { assertSecretMayTravel, encryptGivenSecret } from '../sources/signing-secret.ts'
+import { assertSecretMayTravel, decryptStoredSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 
@@ -62,7 +62,7 @@ export function organizationHandlers(ctx: DispatcherContext) {
         const { result, redact } = await sendSignedRequest(ctx, {
           url: webhook.url,
           body: JSON.stringify(body),
-          signingSecret: webhook.signingSecret && ctx.secrets.decrypt(owner, webhook.signingSecret),
+          signingSecret: decryptStoredSecret(ctx.secrets, owner, webhook.signingSecret, 'signing_secret'),
           delivery: { id: body.id, attempt: query.attempt ?? 1 },
           requestId,
           trace,
