@@ -134,6 +134,7 @@ describe('200', () => {
     expect(await answerHeaders(given, { status: 503 })).toEqual(kept)
     expect(await answerHeaders(given, { status: 200, body: 'Booked.' })).toMatchObject(kept)
     expect(await answerHeaders(given, { status: 204 })).toBeNull()
+    expect(await answerHeaders({ 'x-ret-of-this-test': 'in a name' }, { status: 503 })).toBeNull()
     const bounded = await answerHeaders(long, { status: 500 })
     expect(bounded?.['x-long']).toHaveLength(200)
     expect(JSON.stringify(bounded).length).toBeLessThan(2_200)

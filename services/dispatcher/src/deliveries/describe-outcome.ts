@@ -40,10 +40,11 @@ const MAX_HEADER_LENGTH = 200
 /** In one text, because to prepare the search for a secret takes longer than to search. */
 function redactHeaders(headers: Record<string, string> = {}, redact: Redact): Record<string, string> | null {
   const names = Object.keys(headers)
-  const values = redact(Object.values(headers).join('\n')).split('\n')
+  const texts = redact([...names, ...Object.values(headers)].join('\n')).split('\n')
   // A text that repeats a secret in another spelling is replaced as a whole.
-  if (names.length === 0 || values.length !== names.length) return null
-  return Object.fromEntries(names.map((name, index) => [name, values[index]!.slice(0, MAX_HEADER_LENGTH)]))
+  if (names.length === 0 || texts.length !== 2 * names.length) return null
+  const values = texts.slice(names.length)
+  return Object.fromEntries(values.map((value, index) => [texts[index], value.slice(0, MAX_HEADER_LENGTH)]))
 }
 
 const REUSED_CONNECTION_ENDED =
