@@ -336,6 +336,14 @@ describe('a look-up with an MCP server', () => {
       (_request, response) => void response.writeHead(307, { location: '/elsewhere' }).end(),
       'not followed',
     ],
+    [
+      'an answer of many parts',
+      mcpHandler(
+        () => tools,
+        () => ({ content: Array.from({ length: 5_000 }, () => ({})) }),
+      ),
+      "The answer's body must have at most 5,000 fields and list items in all.",
+    ],
     ['an answer that is no JSON', (_request, response) => void response.end('hello'), 'Model Context Protocol'],
     ['a list of messages', json([{ jsonrpc: '2.0', id: 'a', method: 'ping' }]), 'a list instead'],
     ['a broken connection', (_request, response) => void response.socket?.destroy(), 'connection'],

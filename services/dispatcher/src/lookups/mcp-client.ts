@@ -1,5 +1,6 @@
 import { LOOKUP_ANSWER_MAX_BYTES, LOOKUP_DEADLINE_MS } from '@workflow-service/contract'
 import type { Client, ClientOptions, FetchLike, ListToolsResult } from '@modelcontextprotocol/client'
+import { assertSimple, describeError } from '@workflow-service/service-kit'
 import { isCompressed, readLines } from '../outbound/answer-text.ts'
 import { type AnsweredBody, toSentence } from '../outbound/outbound-result.ts'
 import type { ReadBody } from '../outbound/send-request.ts'
@@ -9,6 +10,8 @@ import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup } from
 const MESSAGE_MAX_BYTES = 4 * LOOKUP_ANSWER_MAX_BYTES
 /** All answers of a connection, such as the pages of a list of tools with the schemas of their arguments. */
 const CONNECTION_MAX_BYTES = 1_048_576
+/** Of one answer. The SDK describes each that is wrong: 40,000 held up the process for 0.4 s. */
+const ANSWER_LIMITS = { maxMembers: 5_000, maxDepth: 64 }
 const LIST_MAX_PAGES = 4
 /** Requests of a connection: three to connect, a list or a call that is repeated after a list, and one for the end. */
 const MAX_REQUESTS = 10
@@ -158,13 +161,19 @@ function createFetch(send: SendLookup, url: string, limits: Limits): FetchLike {
         bytesLeft === 0 ? `answers have more than ${CONNECTION_MAX_BYTES}` : `answer has more than ${maxBytes}`
       throw new McpError(`The ${what} bytes.`)
     }
+    const response = onlyResponse(read, message.id)
+    try {
+      assertSimple(response, ANSWER_LIMITS)
+    } catch (error) {
+      throw new McpError(`The answer's ${describeError(error).message}`)
+    }
     const { 'content-type': type, 'mcp-session-id': session } = read.headers
     const headers = {
       ...(type === undefined ? {} : { 'content-type': type }),
       ...(typeof session === 'string' ? { 'mcp-session-id': session } : {}),
     }
     const isEmpty = status < 200 || [204, 205, 304].includes(status)
-    return new Response(isEmpty ? null : new Uint8Array(onlyResponse(read, message.id)), {
+    return new Response(isEmpty ? null : new Uint8Array(response), {
       status: Math.max(200, status),
       headers,
     })
