@@ -76,7 +76,7 @@ export type RequestHeaders =
  */
 export declare function checkServiceSignature(
   headers: RequestHeaders,
-  body: string | Uint8Array,
+  body: string | Uint8Array | ArrayBuffer,
   secret: string | readonly string[] | undefined,
   options?: ServiceTokenOptions,
 ): Promise<ServiceSignatureCheck>

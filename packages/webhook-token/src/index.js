@@ -93,6 +93,9 @@ export async function checkServiceSignature(headers, body, secret, options = {})
   if (!ID.test(deliveryId) || !TIMESTAMP.test(timestamp) || !SIGNATURES.test(signatures)) {
     return { ok: false, reason: 'malformed' }
   }
+  // One that was parsed, or the `{}` that Express 4 has for a body that it did not read.
+  const isParsed = typeof body !== 'string' && !ArrayBuffer.isView(body) && !(body instanceof ArrayBuffer)
+  if (isParsed) return { ok: false, reason: 'wrong_signature' }
   const received = signatures
     .split(' ')
     .filter((each) => each.startsWith('v1,'))
@@ -209,11 +212,12 @@ async function sign(key, text, body) {
 
 /**
  * @param {string} text
- * @param {string | Uint8Array} [body]
+ * @param {string | Uint8Array | ArrayBuffer} [body]
  */
 function toContent(text, body = '') {
   const start = new TextEncoder().encode(text)
-  const end = typeof body === 'string' ? new TextEncoder().encode(body) : body
+  const bytes = body instanceof ArrayBuffer ? new Uint8Array(body) : body
+  const end = typeof bytes === 'string' ? new TextEncoder().encode(bytes) : bytes
   const content = new Uint8Array(start.length + end.length)
   content.set(start)
   content.set(end, start.length)

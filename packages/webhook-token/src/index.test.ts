@@ -101,7 +101,10 @@ describe('checkServiceToken', () => {
     [10, 10],
     [10, 9, 'too_old'],
   ])('%i seconds later with a tolerance of %p, by default 300', async (seconds, toleranceSeconds, reason = '') => {
-    const options = { now: () => (timestamp + seconds) * 1000, ...(toleranceSeconds && { toleranceSeconds }) }
+    const options = {
+      now: () => (timestamp + seconds) * 1000,
+      ...(toleranceSeconds !== undefined && { toleranceSeconds }),
+    }
     const check = await checkServiceToken(token, secret, options)
     expect(check).toEqual(reason === '' ? { ok: true, timestamp } : { ok: false, reason })
   })
@@ -255,7 +258,11 @@ describe('checkServiceSignature', () => {
 
   test('rejects another body, another secret and another hour', async () => {
     const wrong = { ok: false, reason: 'wrong_signature' }
-    expect(await checkServiceSignature(headers, `${body} `, secret, { now })).toEqual(wrong)
+    for (const other of [`${body} `, JSON.parse(body), {}, undefined, null, 7]) {
+      expect(await checkServiceSignature(headers, other as string, secret, { now })).toEqual(wrong)
+    }
+    const bytes = new TextEncoder().encode(body).buffer
+    expect(await checkServiceSignature(headers, bytes, secret, { now })).toMatchObject({ ok: true })
     expect(await checkServiceSignature(headers, body, 'other', { now })).toEqual(wrong)
     expect(await checkServiceSignature(headers, body, secret)).toEqual({ ok: false, reason: 'too_old' })
     await expect(checkServiceSignature(headers, body, '')).rejects.toThrow(TypeError)
