@@ -193,8 +193,9 @@ function readSecrets(secret) {
 async function checkSigned({ timestamp, signatures, content }, secrets, options) {
   const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(timestamp)
   const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
-  if (ageSeconds > toleranceSeconds) return { ok: false, reason: 'too_old' }
-  if (ageSeconds < -toleranceSeconds) return { ok: false, reason: 'too_new' }
+  // Negated, so that a time or tolerance that is no number, such as that of a missing setting, accepts nothing.
+  if (!(ageSeconds <= toleranceSeconds)) return { ok: false, reason: 'too_old' }
+  if (!(ageSeconds >= -toleranceSeconds)) return { ok: false, reason: 'too_new' }
   const keys = await Promise.all(secrets.map(importKey))
   const matches = keys.flatMap((key) => signatures.map((each) => crypto.subtle.verify('HMAC', key, each, content)))
   const isSigned = (await Promise.all(matches)).includes(true)

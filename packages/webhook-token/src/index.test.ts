@@ -100,6 +100,8 @@ describe('checkServiceToken', () => {
     [301, undefined, 'too_old'],
     [10, 10],
     [10, 9, 'too_old'],
+    [10, NaN, 'too_old'],
+    [NaN, undefined, 'too_old'],
   ])('%i seconds later with a tolerance of %p, by default 300', async (seconds, toleranceSeconds, reason = '') => {
     const options = {
       now: () => (timestamp + seconds) * 1000,
