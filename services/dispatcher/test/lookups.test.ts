@@ -1,5 +1,10 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { LOOKUP_ANSWER_MAX_BYTES, type LookupCallOut, type LookupOut } from '@workflow-service/contract'
+import {
+  LOOKUP_ANSWER_MAX_BYTES,
+  LOOKUP_DEADLINE_MS,
+  type LookupCallOut,
+  type LookupOut,
+} from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import {
   type LookupHandler,
@@ -313,6 +318,13 @@ describe('a look-up with an MCP server', () => {
     await move(id, `${modern.url}/mcp`)
     expect(await call(id, { q: 'x' }, 'search')).toMatchObject({ ok: true, text: '{"a":"b"}' })
     expect(modern.requests.filter(({ body }) => body.includes('tools/list')).length).toBe(1)
+  })
+
+  test('is not awaited when its session ends', async () => {
+    const inner = mcpHandler(() => tools, found)
+    const server = await serve((...given) => void (given[0].method === 'DELETE' || inner(...given)))
+    const { ok, duration_ms } = await call(await saved(mcp(server.url)), { q: 'x' }, 'search')
+    expect([ok, duration_ms < LOOKUP_DEADLINE_MS]).toEqual([true, true])
   })
 
   test('calls no tool that it does not list', async () => {

@@ -45,6 +45,9 @@ export async function callLookup(ctx: DispatcherContext, call: LookupCall): Prom
   }
 }
 
+/** The time for the end of an MCP session, for which the answer to a call waits. */
+const END_DEADLINE_MS = 1_000
+
 /** Makes the requests of one call, which have `LOOKUP_DEADLINE_MS` together. */
 export function lookupSender(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
@@ -66,7 +69,10 @@ export function lookupSender(
         ...request,
         method,
         headers: { ...headers, ...secretHeader },
-        deadlineMs: Math.max(1, deadline - performance.now()),
+        deadlineMs: Math.min(
+          Math.max(1, deadline - performance.now()),
+          method === 'DELETE' ? END_DEADLINE_MS : Infinity,
+        ),
       },
       { requestId, trace, spanAttributes: { 'workflow_service.lookup.id': id } },
     )
