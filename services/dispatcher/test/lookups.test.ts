@@ -224,6 +224,7 @@ const found = (_name: string, { q }: Record<string, unknown>): McpAnswer => ({
   content: [
     { type: 'text', text: `found ${String(q)}` },
     { type: 'image', data: 'eA==', mimeType: 'image/png' },
+    { type: 'resource', resource: { uri: 'file:///ada', text: 'a file' } },
   ],
 })
 const mcp = (url: string, name = 'search') => ({ kind: 'mcp', url: `${url}/mcp`, tools: [{ name }] })
@@ -241,7 +242,7 @@ describe('a look-up with an MCP server', () => {
     const id = await saved({ ...mcp(server.url), ...header })
     expect(await call(id, { q: 'Ada' }, 'search')).toMatchObject({
       ok: true,
-      text: 'found Ada\n[image, which is no text]',
+      text: 'found Ada\n[image, which is no text]\na file',
     })
     expect(new Set(server.requests.map(({ headers }) => headers.authorization))).toEqual(new Set([SECRET]))
     expect(new Set(server.requests.map(({ url }) => url))).toEqual(new Set(['/mcp']))
@@ -342,6 +343,15 @@ describe('a look-up with an MCP server', () => {
         () => ({ content: [{ type: 'text', text: 'No.' }], isError: true }),
       ),
       'No.',
+    ],
+    [
+      'an error of the protocol',
+      (request, response) => {
+        const { id, method } = JSON.parse(request.body || '{}') as { id?: number; method?: string }
+        const error = { jsonrpc: '2.0', id, error: { code: -32602, message: 'Unknown q.' } }
+        return (method === 'tools/call' ? json(error) : mcpHandler(() => tools, found))(request, response)
+      },
+      'The server refused it: Unknown q.',
     ],
     [
       'a redirect',

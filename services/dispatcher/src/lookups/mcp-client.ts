@@ -46,7 +46,11 @@ export async function callMcpTool(send: SendLookup, { lookup, tool, args }: Look
       { maxBytes: MESSAGE_MAX_BYTES, maxRequests: MAX_REQUESTS },
       async (client) => {
         const { content, structuredContent, isError } = await client.callTool(call, { timeout: LOOKUP_DEADLINE_MS })
-        const texts = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}, which is no text]`))
+        const texts = content.map((part) => {
+          if (part.type === 'text') return part.text
+          if (part.type === 'resource' && 'text' in part.resource) return part.resource.text
+          return `[${part.type}, which is no text]`
+        })
         const isEmpty = texts.length === 0 && structuredContent !== undefined
         const bytes = Buffer.from(isEmpty ? JSON.stringify(structuredContent) : texts.join('\n'))
         const text = readLines(bytes, LOOKUP_ANSWER_MAX_BYTES) ?? ''
@@ -106,9 +110,9 @@ async function withClient<Result>(
   } catch (error) {
     if (failure !== undefined) throw failure
     const message = error instanceof Error ? error.message : String(error)
-    throw new McpError(
-      `The server did not answer as the Model Context Protocol says: ${readLines(Buffer.from(message), 300) ?? ''}`,
-    )
+    const isRefused = error instanceof sdk.ProtocolError
+    const what = isRefused ? 'The server refused it' : 'The server did not answer as the Model Context Protocol says'
+    throw new McpError(`${what}: ${readLines(Buffer.from(message), 300) ?? ''}`)
   } finally {
     hasEnded = true
     await client.close().catch(() => {})
