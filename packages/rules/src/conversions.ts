@@ -15,9 +15,10 @@ export function toAmount(value: JsonValue): number {
   const written = typeof value === 'string' ? (AMOUNT.exec(value.trim())?.groups?.['number'] ?? value) : value
   let text = written
   if (typeof written === 'string' && GROUPED.test(written)) {
-    const decimal = written.replace(/[^.,]/g, '').at(-1) ?? ''
-    const isWhole = written.split(decimal).length > 2
-    text = isWhole ? written.replaceAll(decimal, '') : written.replace(/[.,](?=.*[.,])/g, '').replace(',', '.')
+    const decimalAt = Math.max(written.lastIndexOf('.'), written.lastIndexOf(','))
+    const isWhole = written.indexOf(written.charAt(decimalAt)) < decimalAt
+    const whole = isWhole ? written : written.slice(0, decimalAt)
+    text = whole.replace(/[.,]/g, '') + (isWhole ? '' : `.${written.slice(decimalAt + 1)}`)
   } else if (typeof written === 'string' && /^-?\d+,(?:\d{1,2}|\d{4,})$/.test(written)) {
     text = written.replace(',', '.')
   }
@@ -49,8 +50,7 @@ export function toYes(value: JsonValue): boolean {
 /** The list, or a list of the parts of a text, or of the value itself. */
 export function toList(value: JsonValue): readonly JsonValue[] {
   if (typeof value !== 'string') return Array.isArray(value) ? value : [value]
-  const parts = value.split(/[,;]/).map((part) => part.trim())
-  return parts.filter((part) => part !== '')
+  return Array.from(value.matchAll(/[^,;\s][^,;]*/g), ([part]) => part.trimEnd())
 }
 
 /**

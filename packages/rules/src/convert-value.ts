@@ -45,7 +45,7 @@ export function describeValue(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (value instanceof NumberText) return truncateText(value.source, 60)
   if (typeof value === 'object' && value !== null) return 'an object'
-  return truncateText(JSON.stringify(value), 60)
+  return truncateText(JSON.stringify(typeof value === 'string' ? value.slice(0, 120) : value), 60)
 }
 
 /**

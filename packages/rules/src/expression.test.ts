@@ -16,6 +16,8 @@ const input: RuleInput = {
     ['total', '250.50'],
     ['region', 'EU'],
     ['lines', [new Map(Object.entries({ sku: 'A', price: 2 })), new Map(Object.entries({ sku: 'B', price: 5 }))]],
+    ['commas', ','.repeat(262_000)],
+    ['digits', '1'.repeat(262_000)],
     ['many', Array.from({ length: 5_000 }, (_, index) => index)],
   ]),
   items: [],
@@ -140,6 +142,7 @@ describe('compileExpression', () => {
 describe('the work of an expression', () => {
   const list = `[${Array.from({ length: 30 }, (_, index) => index).join(',')}]`
   const tooMuch = 'the expressions take too much work'
+  const oftenOf = (inner: string) => `${list}.all(a, ${list}.all(b, ${inner} || true))`
 
   test.each([
     ['loops in loops', nest(`${list}.map(x, `, 'x', 3), tooMuch],
@@ -158,6 +161,13 @@ describe('the work of an expression', () => {
     ['many times in a time zone', 'fields.many.map(a, now.getHours("Europe/Berlin"))', tooMuch],
     ['a large pattern', `context.matches("${String.raw`\\pL?`.repeat(60)}$")`, tooMuch],
     ['many patterns', 'split(context, "").all(x, context.matches("^" + x + "y"))', tooMuch],
+    ['many lengths of a long text', oftenOf('size(fields.commas) < 0'), tooMuch],
+    ['many parts of a long text', oftenOf('substring(fields.commas, 0, 1) == ""'), tooMuch],
+    ['many searches in a long text', oftenOf('fields.digits.contains("112")'), tooMuch],
+    ['many lists of a long text', oftenOf('size(list(replace(fields.commas, ",,", "a,"))) < 0'), tooMuch],
+    ['many replacements in a long text', oftenOf('replace(fields.commas, ",", ";") == ""'), tooMuch],
+    ['whole numbers of many digits', oftenOf('int(fields.digits) < 0'), tooMuch],
+    ['many long texts that are no numbers', oftenOf('number(fields.commas) < 0.0'), tooMuch],
     ['repetitions in a pattern', 'context.matches("((x?){30}x{30})")', 'the pattern is too large'],
   ])('is refused for %s', async (_name, source, message) => {
     const expression = compileExpression(source, 'value')
@@ -168,6 +178,11 @@ describe('the work of an expression', () => {
     ['a pattern that takes others exponential time', 'context.matches("(x+x+)+y")', false],
     ['the largest pattern for a long text', `context.matches("${'x?'.repeat(58)}y")`, false],
     ['a list of 1,000 items', 'size(fields.thousand.filter(a, a >= 0.0).map(a, a))', 1_000],
+    [
+      'a number of many groups',
+      `number("1" + replace(${'context + '.repeat(5)}"", "x", ",234") + ".5") < 0.0 || true`,
+      true,
+    ],
     ['errors that a loop absorbs', 'fields.many.exists(a, a.b == 1) || true', true],
     ['the longest text', 'size(context + context + context)', 30_000],
   ])('takes less than 50 ms for %s', async (_name, source, result) => {

@@ -13,7 +13,11 @@ export const FUNCTIONS: CelFunc[] = [
   celFunc('text', [DYN], STRING, (value) => convert(value, toText)),
   celFunc('date', [DYN], STRING, (value) => convert(value, toDate)),
   celFunc('yes', [DYN], BOOL, (value) => convert(value, toYes)),
-  celFunc('list', [DYN], LIST, (value) => celList(convert(value, toList) as JsonValue[])),
+  celFunc('list', [DYN], LIST, (value) => {
+    const items = convert(value, toList) as JsonValue[]
+    currentMeter().charge(items.length * 12)
+    return celList(items)
+  }),
   celFunc('round', [DOUBLE], INT, (number) => toInt(roundTo(number, 0))),
   celFunc('round', [DOUBLE, INT], DOUBLE, (number, digits) => roundTo(number, Number(digits))),
   celFunc('sum', [LIST], DOUBLE, (list) => sum(Array.from(list, (item) => convert(item, toAmount)))),
@@ -23,6 +27,7 @@ export const FUNCTIONS: CelFunc[] = [
   celFunc('replace', [STRING, STRING, STRING], STRING, (text, from, to) => {
     if (from === '') throw new Error('replace needs a text to look for')
     const parts = text.split(from)
+    currentMeter().charge(parts.length * 12)
     currentMeter().chargeText(text.length + (parts.length - 1) * to.length)
     return parts.join(to)
   }),
@@ -36,10 +41,7 @@ export const FUNCTIONS: CelFunc[] = [
   celFunc('todo', [STRING], DYN, (what) => {
     throw new Error(`this is still open: ${what}`)
   }),
-  celFunc('split', [STRING, STRING], LIST, (text, separator) => {
-    currentMeter().charge(text.length)
-    return celList(text.split(separator))
-  }),
+  celFunc('split', [STRING, STRING], LIST, (text, separator) => celList(text.split(separator))),
   celFunc('join', [LIST, STRING], STRING, (list, separator) => {
     const parts = Array.from(list, (item) => convert(item, toText))
     currentMeter().chargeText(parts.reduce((length, part) => length + part.length + separator.length, 0))
