@@ -70,9 +70,12 @@ test('the pace slows down once for requests that are limited together, and recov
   expect(await readInterval()).toBeLessThan(slow!)
 })
 
-test('a limit that was not reached for ten minutes is forgotten', async () => {
+test('a limit that was not reached for ten minutes is forgotten, but not while the API asks to wait', async () => {
   await limit(100)
   await age('11 minutes')
   expect(await reserve()).toBeUndefined()
   expect(await readInterval()).toBeUndefined()
+  await limit(3_600_000)
+  await age('11 minutes')
+  expect(await reserve()).toMatchObject({ isReserved: false })
 })

@@ -1,5 +1,5 @@
 import { type Database, recordModelLimit, reserveModelSlot } from '@workflow-service/database'
-import type { ModelGate } from '../agent/model/model-gate.ts'
+import type { ModelGate, ModelSlot } from '../agent/model/model-gate.ts'
 import { retryWhileUnavailable } from './retry-while-unavailable.ts'
 
 /** How long a runner remembers that a model has no limit before it asks the database again. */
@@ -18,13 +18,18 @@ export function createModelLimitGate(
   const block = (model: string, ms: number): void => {
     blockedUntil.set(model, Math.max(blockedUntil.get(model) ?? 0, now() + ms))
   }
+  /** A limit that the database does not have, or not yet, but this runner knows. */
+  const reserveHere = (model: string): ModelSlot => {
+    const delayMs = Math.ceil(Math.max(0, (blockedUntil.get(model) ?? 0) - now()))
+    return { delayMs, isReserved: delayMs === 0 }
+  }
   return {
     async reserve(model, options, abort) {
-      if (now() < (openUntil.get(model) ?? 0)) return { delayMs: 0, isReserved: true }
+      if (now() < (openUntil.get(model) ?? 0)) return reserveHere(model)
       const slot = await retryWhileUnavailable({ db, signal: abort }, () => reserveModelSlot(db, model, options))
       if (!slot) {
         openUntil.set(model, now() + OPEN_FOR_MS)
-        return { delayMs: 0, isReserved: true }
+        return reserveHere(model)
       }
       block(model, slot.blockedMs)
       // A timer counts whole milliseconds and may fire up to one early: the model would still count as blocked.

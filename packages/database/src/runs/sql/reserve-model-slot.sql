@@ -4,7 +4,8 @@
 -- Parameters: $1 model, $2 the longest delay in ms, $3 whether the caller did not use its last time. Rows: one if the
 --   model has a limit.
 WITH forgotten AS (
-  DELETE FROM model_limits WHERE model = $1 AND limited_at < clock_timestamp() - interval ':FORGET_AFTER'
+  DELETE FROM model_limits
+  WHERE model = $1 AND greatest(limited_at, not_before) < clock_timestamp() - interval ':FORGET_AFTER'
   RETURNING model
 ),
 reserved AS (

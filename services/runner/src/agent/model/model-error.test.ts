@@ -11,6 +11,7 @@ describe('the delay that an API asks for', () => {
     [{ 'retry-after-ms': '1500', 'retry-after': '2' }, 1_500],
     [{ 'retry-after': 'Sat, 31 Jan 2026 09:00:30 GMT' }, 30_000],
     [{ 'retry-after': 'Sat, 31 Jan 2026 08:00:00 GMT' }, 0],
+    [{ 'retry-after': '1769850000' }, 3_600_000],
     [{ 'retry-after': 'soon' }, null],
     [{ 'retry-after': '-5' }, null],
     [{ 'retry-after': '' }, null],

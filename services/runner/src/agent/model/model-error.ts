@@ -150,12 +150,15 @@ function kindOf(status: number): 'limited' | 'unavailable' | undefined {
   return status === 408 || status === 409 || status >= 500 ? 'unavailable' : undefined
 }
 
+/** What holds up all runs of a model: some servers send a time of the clock in place of a delay. */
+const MAX_RETRY_AFTER_MS = 3_600_000
+
 /** The delay in milliseconds of `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date). */
 export function readRetryAfter(headers: Record<string, string | undefined>, now: number): number | null {
   const [inMs = '', after = ''] = [headers['retry-after-ms'], headers['retry-after']]
   const date = after.endsWith(' GMT') ? Date.parse(after) : Number.NaN
   const delayMs = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : date - now
-  return Number.isFinite(delayMs) ? Math.max(0, Math.ceil(delayMs)) : null
+  return Number.isFinite(delayMs) ? Math.max(0, Math.ceil(Math.min(delayMs, MAX_RETRY_AFTER_MS))) : null
 }
 
 /**
@@ -164,7 +167,7 @@ export function readRetryAfter(headers: Record<string, string | undefined>, now:
  */
 function readRetryDelay(body: string): number | null {
   const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/u.exec(body) ?? []
-  return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)
+  return seconds === undefined ? null : Math.ceil(Math.min(Number(seconds) * 1_000, MAX_RETRY_AFTER_MS))
 }
 
 /** The error code of the system or of undici (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */

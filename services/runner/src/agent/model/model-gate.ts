@@ -12,11 +12,16 @@ export interface ModelGate {
     model: string,
     options: { readonly maxDelayMs: number; readonly isRepeated: boolean },
     abort: AbortSignal,
-  ): Promise<{ readonly delayMs: number; readonly isReserved: boolean }>
+  ): Promise<ModelSlot>
   /** Whether the API has asked to wait since a time was reserved, so that another one is needed. */
   isBlocked(model: string): boolean
   /** Records that the API limited a request and asked for this delay. */
   recordLimit(model: string, retryAfterMs: number, abort: AbortSignal): Promise<void>
+}
+
+export interface ModelSlot {
+  readonly delayMs: number
+  readonly isReserved: boolean
 }
 
 /** Of a process of its own, which nothing shares: every request passes. */
