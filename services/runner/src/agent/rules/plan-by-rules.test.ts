@@ -127,7 +127,8 @@ describe('the built-in agent with rules', () => {
   })
 
   test('finds the fields of a context in JSON in any spelling, also in lists', async () => {
-    const context = '{"Order ID": 12345678901234567890, "order": {"Lines": [{"Unit-Price": 2.5}, {"unitPrice": 4}]}}'
+    const lines = '[{"Unit-Price": 2.50}, {"unitPrice": 1234567890123456.78}]'
+    const context = `{"Order ID": 12345678901234567890, "order": {"Lines": ${lines}}}`
     const rules = `deliveries:
   - to: Support desk
     payload:
@@ -135,7 +136,9 @@ describe('the built-in agent with rules', () => {
       tags: fields.order.lines.map(line, text(line.unit_price))`
     const run = ruledRun(rules, { context })
     await run.execute(agent)
-    expect(run.sent.map(({ payload }) => payload)).toEqual([{ subject: '12345678901234567890', tags: ['2.5', '4'] }])
+    expect(run.sent.map(({ payload }) => payload)).toEqual([
+      { subject: '12345678901234567890', tags: ['2.5', '1234567890123456.78'] },
+    ])
   })
 
   describe('for each item of a list', () => {

@@ -1,5 +1,5 @@
 import type { JsonValue } from '@workflow-service/rules'
-import { type ContextValue, NumberText } from '@workflow-service/rules/convert-value'
+import { type ContextValue, isExactNumber, NumberText } from '@workflow-service/rules/convert-value'
 import { foldName } from '../builtin/fold-name.ts'
 import { isContextObject, type ReadContext } from '../builtin/read-context.ts'
 
@@ -75,9 +75,8 @@ function toMap(object: { readonly [name: string]: ContextValue }): FieldMap {
 
 function toRuleValue(value: ContextValue): unknown {
   if (value instanceof NumberText) {
-    const number = Number(value.source)
     // As text, so that no digit is lost; number(…) refuses it.
-    return Number.isSafeInteger(number) || !Number.isInteger(number) ? number : value.source
+    return isExactNumber(value.source) ? Number(value.source) : value.source
   }
   if (Array.isArray(value)) return value.map(toRuleValue)
   return isContextObject(value) ? toMap(value) : value
