@@ -47,7 +47,9 @@ describe('a payload from JSON', () => {
     ['is that of one of two fields', { a_b: 1, aB: 2 }, { 'a-b': 3 }, ['a_b!', 'aB!']],
     ['has another type', { a: 'A', b: 1, c: true, d: [1] }, { a: 5, b: true, c: 1, d: 5 }, ['a!', 'b!', 'c!', 'd!']],
     ['loses digits', { a: 1, b: null }, '{"a": 12345678901234567890, "b": 0.12345678901234567890}', ['a!', 'b!']],
-    ['is in a list as a whole', { a: 1 }, [{ a: 2 }], ['a']],
+    ['is in a list as a whole', { a: 1 }, [{ a: 2 }], ['a', 'the context!']],
+    ['is in a list, and may be null', { a: null }, [{ a: 2 }], ['the context!']],
+    ['is in a list, and may be any', {}, [{ a: 2 }], ['the context!']],
   ])('is refused if a value %s', (_what, example, context, fields) => {
     expect(fill(example, context)).toEqual(fields)
   })

@@ -45,6 +45,7 @@ export function fillPayload(example: Record<string, unknown>, context: ReadConte
   const filler = new Filler()
   const shape = inferShape(example)
   const payload = shape.object ? filler.fillObject(shape.object, toScope(shape, context)) : {}
+  if ('json' in context && !isContextObject(context.json)) filler.refuse('a list, whose items a rules.yaml reads')
   return { payload, missing: filler.missing, unusable: filler.unusable }
 }
 
@@ -113,7 +114,7 @@ class Filler {
   ): unknown {
     const isJson = 'object' in scope
     const found = find(name, field)
-    if (found) return 'error' in found ? this.#refuse(found.error) : this.#convert(field, found.value, !isJson)
+    if (found) return 'error' in found ? this.refuse(found.error) : this.#convert(field, found.value, !isJson)
     if (!shape.required.has(name)) return undefined
     if (field.scalars.has('null')) return null
     // The fields of an object that is missing are what the context lacks. In lines they have names of their own.
@@ -130,7 +131,7 @@ class Filler {
     if (Array.isArray(value) && list) return this.#convertItems(list, value)
     if (typeof value === 'string' && scalars.has('string')) {
       const isFitting = !shape.isDate || value === '' || ISO_DATE_TIME.test(value)
-      return isFitting ? value : this.#refuse(`${describeValue(value)} is no date such as 2026-01-31`)
+      return isFitting ? value : this.refuse(`${describeValue(value)} is no date such as 2026-01-31`)
     }
     // A line can hold a list in JSON.
     const parsed = isLine && typeof value === 'string' && (list ?? object) ? parseStructure(value) : undefined
@@ -140,7 +141,7 @@ class Filler {
     const converted = tried.find((result) => 'value' in result) ?? tried[0]
     if (converted && 'value' in converted) return converted.value
     const expected = object ? 'an object' : list ? 'a list, which only JSON has' : 'a text'
-    return this.#refuse(converted?.error ?? `${describeValue(value)} is not ${expected}`)
+    return this.refuse(converted?.error ?? `${describeValue(value)} is not ${expected}`)
   }
 
   #convertItems(shape: PayloadShape, items: readonly ContextValue[]): unknown[] {
@@ -160,7 +161,7 @@ class Filler {
     this.#count(typeof value === 'string' ? value.length : 0)
     if (value instanceof NumberText) {
       const number = toNumber(value)
-      return 'value' in number ? number.value : this.#refuse(number.error)
+      return 'value' in number ? number.value : this.refuse(number.error)
     }
     if (Array.isArray(value)) return value.map((item) => this.#copy(item))
     if (!isContextObject(value)) return value
@@ -171,7 +172,7 @@ class Filler {
     if (this.missing.length < LISTED_FIELDS) this.missing.push(this.#path.join('.'))
   }
 
-  #refuse(reason: string): undefined {
+  refuse(reason: string): undefined {
     const field = this.#path.join('.') || 'the context'
     if (this.unusable.length < LISTED_FIELDS) this.unusable.push({ field, reason })
   }

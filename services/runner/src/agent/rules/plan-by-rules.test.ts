@@ -190,10 +190,15 @@ describe('the built-in agent with rules', () => {
     })
 
     test('of a context that is a list', async () => {
-      const rules = 'deliveries: [{ to: Stock, for_each: items, payload: { order: item.sku } }]'
-      const run = ruledRun(rules, { sources: [stock], context: '[{"sku": "B", "quantity": 2}]' })
+      const rules =
+        'deliveries: [{ to: Stock, for_each: items, payload: { order: item.sku } }, { to: Total, payload: { count: size(items) } }]'
+      const sources = [stock, webhookSource('Total', { count: 1, note: null })]
+      const run = ruledRun(rules, { sources, context: '[{"sku": "B", "quantity": 2}]' })
       await run.execute(agent)
-      expect(run.sent.map(({ payload }) => payload)).toEqual([{ sku: 'B', order: 'B', quantity: 2 }])
+      expect(run.sent.map(({ payload }) => payload)).toEqual([
+        { sku: 'B', order: 'B', quantity: 2 },
+        { count: 1, note: null },
+      ])
     })
   })
 

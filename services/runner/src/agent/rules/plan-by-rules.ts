@@ -113,7 +113,9 @@ async function evaluateRules(
   let needsFields = false
   const { context, fields } = await inTurn(run.organizationId, () => {
     const read = readOrError(run.context)
-    return { context: read, fields: toRuleFields(read instanceof Error ? undefined : read, () => (needsFields = true)) }
+    const ruleFields = toRuleFields(read instanceof Error ? undefined : read, () => (needsFields = true))
+    // A list has no names, but `items`.
+    return { context: 'json' in read && Array.isArray(read.json) ? { json: {} } : read, fields: ruleFields }
   })
   // Rules can do without the values of the context, so that they only fail if they ask for one.
   const unreadable = (): Error | undefined => (needsFields && context instanceof Error ? context : undefined)
