@@ -56,10 +56,7 @@ describe('parseRules', () => {
       'deliveries:\n  - to: Desk\n    wehn: "true"',
       /^rules\.yaml, line 3, delivery 1, wehn: is not a known field; did you mean when\? /,
     ],
-    [
-      'deliveries:\n  - to: Desk\n  - to: Shop\n    when: true',
-      'rules.yaml, line 4, delivery 2, when: must be a string',
-    ],
+    ['deliveries:\n  - to: Desk\n  - to: Shop\n    when: 1', 'rules.yaml, line 4, delivery 2, when: must be a string'],
     [
       withPayload('{ a: { b: [1, "x +"] } }'),
       /^rules\.yaml, line 3, delivery 1, payload\.a\.b\[1\]: is no CEL expression/,
@@ -82,8 +79,9 @@ describe('parseRules', () => {
     expect(await errorsOf(text)).toEqual(['rules.yaml, line 1: has more than 5,000 values and operations'])
   })
 
-  test('takes anchors and aliases', async () => {
+  test('takes anchors and aliases, and a condition that YAML reads as a boolean', async () => {
     expect(await errorsOf(withPayload('{ a: &text fields.a, b: *text }'))).toEqual([])
+    expect(await errorsOf('deliveries:\n  - to: Desk\n    when: true')).toEqual([])
   })
 
   test.each([

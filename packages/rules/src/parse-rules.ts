@@ -162,7 +162,11 @@ async function readYaml(
   if (repeated.length > 0) return { errors: repeated }
   const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
   try {
-    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
+    const value: unknown = document.toJS({
+      maxAliasCount: MAX_ALIASES,
+      // `when: true`, as drafts propose: a boolean of YAML is the same expression.
+      reviver: (key, item: unknown) => (key === 'when' && typeof item === 'boolean' ? String(item) : item),
+    })
     await turns.next()
     const errors = findRulesShapeErrors(value)
       .slice(0, MAX_ERRORS)
