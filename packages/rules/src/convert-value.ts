@@ -63,7 +63,8 @@ export function isExactNumber(source: string): boolean {
 function toDigits(decimal: string): string {
   const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/u.exec(decimal) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/u, '')
-  const significant = digits.replace(/0+$/u, '')
+  // Without the condition before, 1.0…01 takes quadratic time.
+  const significant = digits.replace(/(?<!0)0+$/u, '')
   if (significant === '') return '0'
   return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
 }

@@ -183,6 +183,11 @@ describe('the work of an expression', () => {
       `number("1" + replace(${'context + '.repeat(5)}"", "x", ",234") + ".5") < 0.0 || true`,
       true,
     ],
+    [
+      'a number of many zeros',
+      `number("0.1" + replace(${'context + '.repeat(5)}"", "x", "0") + "1") < 0.0 || true`,
+      true,
+    ],
     ['errors that a loop absorbs', 'fields.many.exists(a, a.b == 1) || true', true],
     ['the longest text', 'size(context + context + context)', 30_000],
   ])('takes less than 50 ms for %s', async (_name, source, result) => {
