@@ -195,5 +195,5 @@ function describe(error: unknown, apiKey: string | null): string {
   const message = error instanceof Error ? error.message : String(error)
   const redacted = apiKey ? message.replaceAll(apiKey, '[hidden]') : message
   const line = redacted.toWellFormed().replace(/[\s\p{Cc}]+/gu, ' ')
-  return truncateText(line.trim().replace(/\.+$/u, ''), 300)
+  return truncateText(line.trim().replace(/(?<!\.)\.+$/u, ''), 300)
 }

@@ -55,6 +55,9 @@ test.each([
   ['{"avgLogprobs":-0.00012345678901234567,"a":[0.1,-2.5e-7,12345678901234567890]}'],
   ['{"text":"0.12345678901234567890123"}'],
   [''],
-])('%s stays as it is', async (text) => {
+  // In linear time: the next ones would take minutes.
+  [`{"rate":1.5e3,"arguments":"${String.raw`\"a\":`.repeat(100_000)}`],
+  [`[1.5e3,${'1'.repeat(1_000_000)}]`],
+])('%.80s stays as it is', async (text) => {
   expect(await quoted(text)).toBe(text)
 })

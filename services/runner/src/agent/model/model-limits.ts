@@ -53,7 +53,8 @@ function nextTurn(): Promise<void> {
 
 /** Quick and rare: no other answer is searched. */
 const MAY_BE_INEXACT = /\d\.\d{15}|\.\d+[eE]|\d{15}\.\d|\d[eE]\+?\d/
-const STRING_OR_DECIMAL = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
+/** Begins once in a number, and takes a string without an end as one: more would take quadratic time. */
+const STRING_OR_DECIMAL = /"(?:[^"\\]|\\.)*"?|(?<!\d)-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
 
 /**
  * Writes the decimal numbers of a JSON answer that a double cannot hold as texts. Some packages of providers parse the

@@ -220,7 +220,7 @@ async function runFileTool(run: AgentRun, name: string, args: Record<string, unk
   const paths = files.map(pathOf)
   if (name === 'list_files') {
     const { folder } = args
-    const prefix = typeof folder === 'string' && folder !== '' ? `${folder.replace(/\/+$/u, '')}/` : ''
+    const prefix = typeof folder === 'string' && folder !== '' ? `${folder.replace(/(?<!\/)\/+$/u, '')}/` : ''
     const listed = paths.filter((path) => path.startsWith(prefix))
     return { ok: true, text: markUntrusted('file list', listed.join('\n'), sessionId) }
   }
