@@ -56,7 +56,7 @@ describe('startDueAutoRuns', () => {
       number: 1,
       input_message: '',
       request_id: 'request-auto',
-      context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
+      context: '{"frequency":"daily","scheduled_for":"2026-03-02T09:20:00.000Z"}',
     })
     const { sessions: acquired } = await acquireWaitingSessions(db, ACQUIRE_ALL)
     expect(acquired).toMatchObject([{ run: { id: started!.startId } }])

@@ -228,7 +228,7 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
   const started = await app.db.prisma.start.findMany({ where: { workflowId: workflow.id } })
   expect(started).toMatchObject([{ id: run.body.id, origin: 'auto_run', number: 1n }])
-  expect(started[0]!.context).toMatch(/^Scheduled run\nfrequency: weekly\nscheduled_for: \d/)
+  expect(started[0]!.context).toMatch(/^\{"frequency":"weekly","scheduled_for":"\d/)
 })
 
 describe('a trigger', () => {

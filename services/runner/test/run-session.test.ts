@@ -267,21 +267,21 @@ async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<
   })
 }
 
-test('an auto-run that is due is started once by several runners, and reaches the endpoint; one that is not due is not started', async () => {
+test('an auto-run that is due is started once by several runners, and the built-in agent sends its time; one that is not due is not started', async () => {
+  const intake = { 'Order intake': { example: { scheduled_for: '2026-01-31', note: null } } }
+  const timed = await fixture.createOrganization({ sources: intake, files: [] })
   const later = await fixture.createOrganization()
   await schedule(later, new Date(Date.now() + 1_800_000))
   const dueAt = new Date(Date.now() - 60_000)
-  await schedule(acme, dueAt)
+  await schedule(timed, dueAt)
   for (let n = 0; n < 3; n++) await fixture.startRunner()
-  const [request] = await acme.endpoint.waitForRequests(1)
-  expect(request!.json).toEqual({
-    message: `Scheduled run\nfrequency: hourly\nscheduled_for: ${dueAt.toISOString()}`,
-  })
+  const [request] = await timed.endpoint.waitForRequests(1)
+  expect(request!.json).toEqual({ scheduled_for: dueAt.toISOString(), note: null })
   await waitUntil(async () => {
-    const workflow = await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: acme.workflowId } })
+    const workflow = await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: timed.workflowId } })
     return workflow.autoRunNextAt! > new Date()
   })
-  expect(await listRuns(fixture.db, acme.organizationId, { limit: 10 })).toHaveLength(1)
+  expect(await listRuns(fixture.db, timed.organizationId, { limit: 10 })).toHaveLength(1)
   expect(await listRuns(fixture.db, later.organizationId, { limit: 10 })).toEqual([])
   await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
 })

@@ -55,9 +55,9 @@ export async function startDueAutoRuns(
   return started
 }
 
-/** The context of a scheduled start: lines of `name: value`, from which the built-in agent can fill fields. */
+/** The context of a scheduled start: JSON, of which the built-in agent takes what the example has. */
 function toContext({ frequency, dueAt }: { frequency: AutoRunFrequency | null; dueAt: Date }): string {
-  return `Scheduled run\nfrequency: ${frequency ?? 'once'}\nscheduled_for: ${dueAt.toISOString()}`
+  return JSON.stringify({ frequency: frequency ?? 'once', scheduled_for: dueAt })
 }
 
 /** The result of a scheduled start by a person. `replayed`: the run was started before. */
