@@ -83,7 +83,12 @@ export function toModelError(
   const brokenBy = networkCode(causes)
   const said = describe(error, apiKey)
   if (!APICallError.isInstance(error)) {
-    return brokenBy ? unreachable(brokenBy) : unreadable(`The model's answer does not follow its API: ${said}`)
+    if (brokenBy) return unreachable(brokenBy)
+    // An error as the end of a stream, whose status was 200 at its beginning.
+    const kind = kindOf(Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode))
+    if (!kind) return unreadable(`The model's answer does not follow its API: ${said}`)
+    const message = "The model's API ended its answer with an error"
+    return new ModelError('model_unavailable', kind, message, { detail: `${message}: ${said}` })
   }
   const { statusCode: status } = error
   // A connection that breaks in the middle of an answer leaves the status of its beginning.
@@ -178,7 +183,9 @@ function networkCode(causes: readonly { readonly code?: unknown }[]): string | u
 }
 
 /** The error, its cause, the cause's cause, and so on. */
-export function listCauses(error: unknown): { message?: unknown; code?: unknown; cause?: unknown }[] {
+export function listCauses(
+  error: unknown,
+): { message?: unknown; code?: unknown; statusCode?: unknown; cause?: unknown }[] {
   const causes: { cause?: unknown }[] = []
   for (let link = error; causes.length < 5 && typeof link === 'object' && link !== null;) {
     causes.push(link)

@@ -124,6 +124,16 @@ test.each(
   expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })
 })
 
+test('an error as the end of a stream is one of its status, and not an answer that cannot be read six times', async () => {
+  const limited = 'data: {"error":{"message":"Overloaded","code":429}}\n\n'
+  const turn: ModelTurn = {
+    failure: 'custom',
+    respond: (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(limited),
+  }
+  const turns = [...Array.from({ length: 7 }, () => turn), sends('1'), ends]
+  expect(await execute('openai-compatible', true, turns)).toMatchObject({ error: null, sent: ['1'] })
+})
+
 const OUTAGES: ModelTurn[] = [
   failing(503),
   failing(500),
