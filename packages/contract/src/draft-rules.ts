@@ -6,6 +6,9 @@ import { inferShape, isJsonObject, type PayloadShape } from './schema/payload-sh
 /** The errors of runs for which rules can be drafted. */
 export const DRAFT_CODES = ['needs_a_model', 'payload_incomplete', 'rules_needed', 'no_destination'] as const
 
+/** In place of the path of a field: no field can take a value of the context, which is a list. */
+export const WHOLE_CONTEXT = 'the context'
+
 /** A run that the built-in agent refused. */
 export interface RefusedRun {
   /** `code: message`. */
@@ -85,9 +88,12 @@ function draftCondition(code: string, { details, error }: RefusedRun): string | 
   if (code === 'no_destination') return todo('does it get a payload? Write true, a condition, or delete this delivery')
   if (code === 'rules_needed')
     return todo(`when does it get a payload? Write true, or a condition for: ${sentenceOf(error)}`)
-  const isUnusedOnly = code === 'payload_incomplete' && details?.missing.length === 0 && details.unusable.length === 0
-  if (!isUnusedOnly) return undefined
-  return todo(`may it be sent without the values of ${details.unused.slice(0, 5).join(', ')}? Then write true`)
+  if (code !== 'payload_incomplete' || details?.missing.length !== 0) return undefined
+  const fields = new Set(details.unusable.map(({ field }) => field))
+  if (fields.size > (fields.has(WHOLE_CONTEXT) ? 1 : 0)) return undefined
+  return todo(
+    `may it be sent without the values of ${[...fields, ...details.unused].slice(0, 5).join(', ')}? Then write true`,
+  )
 }
 
 /** The sentence of the description that was not understood. */

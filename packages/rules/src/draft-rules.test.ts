@@ -57,6 +57,11 @@ deliveries:
     ['rules_needed: no. The sentence is: "If it\'s paid."', {}, /when: 'todo\(".*If it''s paid\.\\""\)'/],
     ['payload_incomplete: x', { unused: ['Erratum'] }, /when: 'todo\("may it be sent without the values of Erratum\?/],
     [
+      'payload_incomplete: x',
+      { unusable: [{ source: 'Order intake', field: 'the context', reason: 'a list' }] },
+      /when: 'todo\("may it be sent without the values of the context\?/,
+    ],
+    [
       'needs_a_model: x',
       {},
       /quantity: 'todo\(".* such as number\(capture\(context, \\"quantity: \(\[0-9\.\]\+\)\\"\)\)"\)'/,

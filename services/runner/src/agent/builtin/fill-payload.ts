@@ -1,4 +1,4 @@
-import { PAYLOAD_MAX_BYTES, PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
+import { PAYLOAD_MAX_BYTES, PAYLOAD_MAX_VALUES, WHOLE_CONTEXT } from '@workflow-service/contract'
 import {
   allowsAnyField,
   allowsAnyValue,
@@ -173,7 +173,7 @@ class Filler {
   }
 
   refuse(reason: string): undefined {
-    const field = this.#path.join('.') || 'the context'
+    const field = this.#path.join('.') || WHOLE_CONTEXT
     if (this.unusable.length < LISTED_FIELDS) this.unusable.push({ field, reason })
   }
 
