@@ -52,6 +52,19 @@ describe('listEarlierRuns', () => {
     const read = (number: number) => readSessionSummary(acme.db, acme.organizationId, { sessionId, number })
     expect([await read(4), await read(2), await read(1)]).toMatchObject([{ text: 'New.' }, { text: 'Old.' }, undefined])
   })
+
+  test('returns no run whose journal would bring those that are read beyond 8 MiB, and none before it', async () => {
+    const { sessionId } = await start(acme.db, acme)
+    for (let n = 0; n < 2; n++) await start(acme.db, acme, sessionId)
+    await runAll(sessionId, [null, null, null])
+    const list = async () =>
+      (await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 4, limit: 3 })).map((run) => run.number)
+    expect(await list()).toEqual([1, 2, 3])
+    const [, second] = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
+    const data = { code: 'large', text: 'x'.repeat(9 * 1_048_576) }
+    await acme.db.prisma.runStep.create({ data: { runId: second!.id, position: 9, epoch: 1, kind: 'note', data } })
+    expect(await list()).toEqual([3])
+  })
 })
 
 describe('files', () => {

@@ -103,12 +103,21 @@ const LIST_EARLIER_RUNS = statement('runs/list-earlier-runs', {
   context: column.text(),
   status: column.text<'succeeded' | 'failed' | 'cancelled'>(),
   error: column.text().orNull,
+  bytes: column.float8,
 })
 
-/** An earlier run of a session. */
-export type EarlierRun = RowOfStatement<typeof LIST_EARLIER_RUNS> & { readonly steps: readonly JournalStep[] }
+/** Bytes of the journals of earlier runs that are read together: more than the largest share of a prompt needs. */
+const EARLIER_RUNS_MAX_BYTES = 8 * 1_048_576
 
-/** The newest `limit` finished runs of the session before run `number`, oldest first, with their journals. */
+/** An earlier run of a session. */
+export type EarlierRun = Omit<RowOfStatement<typeof LIST_EARLIER_RUNS>, 'bytes'> & {
+  readonly steps: readonly JournalStep[]
+}
+
+/**
+ * The newest `limit` finished runs of the session before run `number`, oldest first, with their journals: fewer if
+ * these are larger than 8 MiB in all.
+ */
 export async function listEarlierRuns(
   db: Db,
   organizationId: string,
@@ -120,11 +129,14 @@ export async function listEarlierRuns(
     range.number,
     range.limit,
   ])
+  let left = EARLIER_RUNS_MAX_BYTES
+  const tooLarge = rows.findIndex(({ bytes }) => (left -= bytes) < 0)
+  const read = rows.slice(0, tooLarge === -1 ? undefined : tooLarge)
   const steps = await readStepsOfRuns(
     db,
-    rows.map(({ runId }) => runId),
+    read.map(({ runId }) => runId),
   )
-  return rows.toReversed().map((run) => ({ ...run, steps: steps.get(run.runId) ?? [] }))
+  return read.toReversed().map(({ bytes: _bytes, ...run }) => ({ ...run, steps: steps.get(run.runId) ?? [] }))
 }
 
 /** Runs before a run that are searched for a summary. */

@@ -46,7 +46,7 @@ export async function readEarlierRuns(
   own: SessionSummaryStep | undefined,
 ): Promise<EarlierRuns> {
   const { runs, total } = await run.history(MAX_EARLIER_RUNS)
-  const isWhole = runs.length < MAX_EARLIER_RUNS
+  const isWhole = runs.length === total
   const read = runs.flatMap(({ steps }) => findSummary(steps) ?? []).findLast(({ text }) => text !== '')
   const summary = own && own.text !== '' ? own : (read ?? (isWhole ? undefined : await run.readSummary()))
   return { summary, runs: runs.filter(({ number }) => number > (summary?.through ?? 0)), total }
