@@ -14,7 +14,9 @@ export function foldName(name: string): string {
         .normalize('NFKD')
         .replace(/(\p{Script=Latin})\p{M}+/gu, '$1')
         .normalize('NFC')
-        .toLowerCase()
         .replace(/[^\p{L}\p{M}\p{N}]+/gu, '')
+        // ß is SS, and ς and σ are Σ. Lower case alone depends on what follows a Σ.
+        .toUpperCase()
+        .toLowerCase()
   return folded === '' ? name : folded
 }
