@@ -451,6 +451,7 @@ describe('Every operation', () => {
     const { params: version } = await versionOf(theirs)
     const foreign: [AppOperationId, object, string][] = [
       ['tryWorkflow', { id: newId(), context: 'Total: 5', session_id }, 'Session not found.'],
+      ['tryWorkflow', { id: trial.id, context: 'Total: 5', session_id: null }, 'This id is taken.'],
       ['startWorkflow', { id: newId(), context: 'Total: 5', session_id }, 'session_id'],
       ['saveWorkflowUsers', { user_ids: [organization.member.userId], version: workflow.users_version }, 'user_ids.0'],
       ['startEvaluation', { ...evaluationIn(), version_id: version.version_id }, 'Version not found.'],

@@ -1,5 +1,5 @@
 import type { JournalStep, TrialOut } from '@workflow-service/contract'
-import { type Db, deleteRows } from '../connection/index.ts'
+import { type Db, deleteRows, insertMissing } from '../connection/index.ts'
 import { isSessionVisible, isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { type ClaimedAttempt, CLAIMED_RUN, type ClaimedRun, IS_LEASED } from './claimed-run.ts'
 import { JOIN_API_TRIGGER } from './starts.ts'
@@ -17,7 +17,7 @@ export interface NewTrial {
 }
 
 /** Why a trial was not recorded. */
-export type TrialRefusal = 'workflow_not_found' | 'session_not_found' | 'organization_suspended'
+export type TrialRefusal = 'workflow_not_found' | 'session_not_found' | 'organization_suspended' | 'id_taken'
 
 /** Executions of a trial: a runner that dies with it does not take the next ones along. */
 export const MAX_TRIAL_ATTEMPTS = 2
@@ -30,12 +30,14 @@ export async function recordTrial(
   { organizationId, memberId }: Viewer,
   { id, workflowId, userId, sessionId, context, rules }: NewTrial,
 ): Promise<'accepted' | TrialRefusal> {
-  const { rows } = await db.pool.query<{ kind: 'accepted' | TrialRefusal }>(
-    `WITH checked AS MATERIALIZED (
+  const { rows } = await insertMissing(() =>
+    db.pool.query<{ kind: 'accepted' | TrialRefusal }>(
+      `WITH checked AS MATERIALIZED (
        SELECT CASE
          WHEN organization.is_suspended THEN 'organization_suspended'
          WHEN workflow.id IS NULL THEN 'workflow_not_found'
          WHEN $6::uuid IS NOT NULL AND (session.id IS NULL OR NOT ${isSessionVisible('session', '$2')}) THEN 'session_not_found'
+         WHEN EXISTS (SELECT FROM trials WHERE id = $3 AND (workflow_id, user_id) <> ($4, $5)) THEN 'id_taken'
          ELSE 'accepted'
        END AS kind
        FROM organizations AS organization
@@ -52,7 +54,8 @@ export async function recordTrial(
        WHERE trials.id <> $3
      )
      SELECT kind FROM checked`,
-    [organizationId, memberId, id, workflowId, userId, sessionId, context, rules],
+      [organizationId, memberId, id, workflowId, userId, sessionId, context, rules],
+    ),
   )
   return rows[0]?.kind ?? 'workflow_not_found'
 }

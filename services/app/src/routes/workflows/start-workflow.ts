@@ -38,7 +38,7 @@ export function startHandlers({ db, sessionNotifier, changeNotices }: AppService
       const trial = { id: body.id, workflowId: params.workflow_id, userId: principal.userId }
       const { session_id: sessionId, context, rules = null } = body
       const outcome = await recordTrial(db, principal, { ...trial, sessionId, context, rules })
-      if (outcome === 'organization_suspended') throw refusalOf(outcome)
+      if (outcome === 'organization_suspended' || outcome === 'id_taken') throw refusalOf(outcome)
       if (outcome !== 'accepted') throw notFound(outcome === 'session_not_found' ? 'Session' : 'Workflow')
       return orNotFound(await findTrial(db, principal, trial), 'Trial')
     },
@@ -52,7 +52,7 @@ export function startHandlers({ db, sessionNotifier, changeNotices }: AppService
 function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'replayed'>): ApiError {
   switch (refusal) {
     case 'id_taken':
-      return new ApiError('id_taken', 'This id is that of another run. Choose a new one.')
+      return new ApiError('id_taken', 'This id is taken. Choose a new one.')
     case 'organization_suspended':
       return new ApiError('organization_suspended', 'The organization is suspended.')
     default:
