@@ -14,7 +14,7 @@ export const AttentionOut = Closed('AttentionOut', 'Failures of one webhook sour
   id: Uuid('The webhook source; of failed runs the workflow.'),
   title: Str('Its name.'),
   code: Str('The outcome of the deliveries; of failed runs the code of their error.'),
-  status: Nullable(Int('The status of the answers.')),
+  status: Nullable(Int('The status of the answers.', { minimum: 0, maximum: 999 })),
   reason: Str('What happened to the newest, as a sentence.'),
   newest_id: Uuid('The newest delivery or run.'),
   at: DateTime('When that was.'),

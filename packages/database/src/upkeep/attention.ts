@@ -109,7 +109,7 @@ export async function markAttentionDone(
       `UPDATE ${table} SET handled_at = now() WHERE handled_at IS NULL AND id = ANY (ARRAY(
          SELECT id FROM ${table} WHERE id = ANY (ARRAY(${ids} LIMIT ${MAX_DONE})) ORDER BY id FOR NO KEY UPDATE
        ))`,
-      [organizationId, memberId, until, id, code, status],
+      [organizationId, memberId, new Date(until), id, code, status],
     )
     const done = rowCount ?? 0
     if (done > 0) {
