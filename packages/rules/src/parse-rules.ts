@@ -9,10 +9,13 @@ import {
 } from '@workflow-service/contract'
 import {
   Composer,
+  type CST,
   type Document,
   isAlias,
+  isCollection,
   isMap,
   isNode,
+  isPair,
   isScalar,
   isSeq,
   Lexer,
@@ -26,8 +29,12 @@ import { compileExpression, type Expression, ExpressionError } from './expressio
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
 
-/** Aliases of a file together with what they repeat ("billion laughs"). */
-const MAX_ALIASES = 100
+/** Aliases of a file: the library looks for the anchor of each among all. */
+const MAX_ALIASES = 200
+
+/** A file with what its aliases repeat ("billion laughs"), in characters; each value counts as so many more. */
+const MAX_WEIGHT = 256 * 1024
+const VALUE_WEIGHT = 32
 
 /** Operations of all expressions of a file, and values in its payloads. */
 const MAX_NODES = 5_000
@@ -162,8 +169,10 @@ async function readYaml(
   if (repeated.length > 0) return { errors: repeated }
   const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
   try {
+    if (weigh(document.contents, new Map()) > MAX_WEIGHT) return refuse('repeats too much with its aliases')
     const value: unknown = document.toJS({
-      maxAliasCount: MAX_ALIASES,
+      // The library's own limit compares each alias in what is repeated with the whole file: 2,700 of them took 0.8 s.
+      maxAliasCount: -1,
       // `when: true`, as drafts propose: a boolean of YAML is the same expression.
       reviver: (key, item: unknown) => (key === 'when' && typeof item === 'boolean' ? String(item) : item),
     })
@@ -201,13 +210,15 @@ function refuse(reason: string, line?: number): { errors: RuleError[] } {
 /** The smallest parts of the text, or the limit that it exceeds, before it is parsed. */
 function readLexemes(text: string): string[] | string {
   const lexemes: string[] = []
-  let depth = 0
+  let [depth, aliases] = [0, 0]
   for (const lexeme of new Lexer().lex(text)) {
     lexemes.push(lexeme)
-    if (lexeme === '[' || lexeme === '{') depth += 1
+    if (lexeme.startsWith('*')) aliases += 1
+    else if (lexeme === '[' || lexeme === '{') depth += 1
     else if (lexeme === ']' || lexeme === '}') depth -= 1
     if (lexemes.length > MAX_TOKENS) return `has more than ${MAX_TOKENS.toLocaleString('en')} words and signs of YAML`
     if (depth > MAX_NESTING) return `has brackets more than ${MAX_NESTING} levels deep`
+    if (aliases > MAX_ALIASES) return `has more than ${MAX_ALIASES} aliases`
   }
   return lexemes
 }
@@ -225,13 +236,37 @@ async function parseDocuments(lexemes: readonly string[], lines: LineCounter, tu
     uniqueKeys: false,
   })
   const documents: Document.Parsed[] = []
+  // Each token can be an error, and 9,000 stack traces take 0.1 s.
+  const compose = (tokens: Iterable<CST.Token>): void => {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    try {
+      for (const token of tokens) documents.push(...composer.next(token))
+    } finally {
+      Error.stackTraceLimit = stackTraceLimit
+    }
+  }
   for (const lexeme of lexemes) {
-    for (const token of parser.next(lexeme)) documents.push(...composer.next(token))
+    compose(parser.next(lexeme))
     if (turns.isOver()) await turns.next()
     if (documents.length > 1) return documents
   }
-  for (const token of parser.end()) documents.push(...composer.next(token))
+  compose(parser.end())
   return [...documents, ...composer.end()]
+}
+
+/** Weighs a node with what its aliases repeat, by `anchors`; infinite if one of them repeats what it is in. */
+function weigh(node: unknown, anchors: Map<string, number>): number {
+  if (isAlias(node)) return anchors.get(node.source) ?? 0
+  if (!isNode(node)) return 0
+  const { anchor } = node as { anchor?: string }
+  if (anchor !== undefined) anchors.set(anchor, Infinity)
+  let weight = VALUE_WEIGHT + (isScalar(node) ? (node.source?.length ?? 0) : 0)
+  for (const item of isCollection(node) ? node.items : []) {
+    for (const part of isPair(item) ? [item.key, item.value] : [item]) weight += weigh(part, anchors)
+  }
+  if (anchor !== undefined) anchors.set(anchor, weight)
+  return weight
 }
 
 function findRepeatedKeys(document: Document.Parsed): { key: string; position: number }[] {
