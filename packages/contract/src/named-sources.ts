@@ -77,14 +77,16 @@ const UNKNOWN_NAMES_MAX = 20
  */
 export function findUnknownNames(text: string, sources: readonly { readonly name: string }[]): string[] {
   const unknown = new Map<string, string>()
+  const search = createSearch(sources)
   for (const [, ...parts] of text.matchAll(QUOTED)) {
     const name = parts.find((part) => part !== undefined)?.trim() ?? ''
     if (name === '' || name.length > 2 * WEBHOOK_SOURCE_NAME_MAX_LENGTH) continue
     const key = tokenize(name).join('')
-    if (countCodePoints(name) <= WEBHOOK_SOURCE_NAME_MAX_LENGTH && !unknown.has(key)) unknown.set(key, name)
+    if (countCodePoints(name) > WEBHOOK_SOURCE_NAME_MAX_LENGTH || unknown.has(key)) continue
+    if (search(name).length === 0) unknown.set(key, name)
+    if (unknown.size === UNKNOWN_NAMES_MAX) break
   }
-  const search = createSearch(sources)
-  return [...unknown.values()].filter((name) => search(name).length === 0).slice(0, UNKNOWN_NAMES_MAX)
+  return [...unknown.values()]
 }
 
 /**

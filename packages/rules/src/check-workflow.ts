@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   checkDescription,
   findNamedSources,
@@ -18,16 +19,20 @@ export interface WorkflowCheck<Source> {
 
 /**
  * Checks a workflow as the built-in agent reads it: by its rules if it has a `rules.yaml`, otherwise by its
- * description. Loads CEL only if there are rules.
+ * description. Loads CEL only if there are rules. Other work has its turns: a description takes up to 50 ms, and
+ * callers check up to 100.
  */
 export async function checkWorkflow<Source extends { readonly name: string }>(
   { description, rules }: { readonly description: string; readonly rules: string | null },
   sources: readonly Source[],
   waitForTurn?: () => Promise<void>,
 ): Promise<WorkflowCheck<Source>> {
+  await nextTurn()
   if (rules === null) {
+    const named = findNamedSources(description, sources)
+    await nextTurn()
     return {
-      sources: findNamedSources(description, sources),
+      sources: named,
       unknownNames: findUnknownNames(description, sources),
       warnings: checkDescription(description, sources),
     }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { checkWorkflow } from './check-workflow.ts'
 import { findSources } from './find-source.ts'
 import { expectFast } from '../test/expect-fast.ts'
 import { parseRules, type Rules } from './parse-rules.ts'
@@ -107,6 +108,18 @@ describe('parseRules', () => {
     let turns = 0
     await parseRules(text, async () => void (turns += 1))
     // Two of them between the steps that parse the YAML.
+    expect(turns).toBeGreaterThan(2)
+  })
+
+  test('lets other work go on between the checks of several workflows', async () => {
+    let turns = 0
+    const work = () => {
+      turns += 1
+      next = setImmediate(work)
+    }
+    let next = setImmediate(work)
+    for (let count = 0; count < 3; count += 1) await checkWorkflow({ description: 'Send it to A.', rules: null }, [])
+    clearImmediate(next)
     expect(turns).toBeGreaterThan(2)
   })
 })
