@@ -159,6 +159,13 @@ describe('findSources', () => {
       'rules.yaml, line 3, delivery 2, to: there is no webhook source "Elsewhere"',
     ])
   })
+
+  test('looks for similar names of the largest organization within 50 ms', async () => {
+    const long = 'a'.repeat(8)
+    const rules = await rulesOf(`deliveries:\n${`  - to: x${long}x\n`.repeat(50)}`)
+    const many = Array.from({ length: 1_000 }, (_, n) => ({ name: `${long}${n}` }))
+    await expectFast(() => expect(findSources(rules, many).errors).toHaveLength(50))
+  })
 })
 
 function billionLaughs(): string {

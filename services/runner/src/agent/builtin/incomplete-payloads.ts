@@ -1,4 +1,4 @@
-import { findClosestName, type RefusalDetails, truncateText } from '@workflow-service/contract'
+import { closestNameFinder, type RefusalDetails, truncateText } from '@workflow-service/contract'
 import { allowsAnyField, inferShape, type PayloadShape } from '@workflow-service/contract/payload-shape'
 import type { ContextValue } from '@workflow-service/rules/convert-value'
 import { type FilledPayload, listPaths } from './fill-payload.ts'
@@ -31,13 +31,15 @@ export function refuseIncomplete(
   if (unusable.length + missing.length === 0 && (ignoresLines || 'json' in context)) return
   const unused = listUnusedNames(context, payloads)
   if (unusable.length + missing.length + unused.length === 0) return
+  const shown = unused.slice(0, MAX_DETAILS)
+  const findClosest = closestNameFinder(shown)
   const details = {
     sources: payloads.slice(0, MAX_DETAILS).map(({ source }) => source),
     missing: missing.slice(0, MAX_DETAILS).map(({ source, field }) => {
-      return { source, field: toText(field), closest: findClosestName(field, unused) }
+      return { source, field: toText(field), closest: findClosest(field) }
     }),
     unusable: unusable.slice(0, MAX_DETAILS).map((entry) => ({ ...entry, field: toText(entry.field) })),
-    unused: unused.slice(0, MAX_DETAILS),
+    unused: shown,
   }
   throw new PlanError('payload_incomplete', describe(details), details)
 }
