@@ -81,7 +81,9 @@ describe('Notices', () => {
     expect([moved.status, moved.error?.details]).toMatchObject([422, [{ field: 'signing_secret', code: 'missing' }]])
     const chosen = await data.call(admin, 'saveMyNotices', { body: { kinds: ['failures'] } })
     expect(chosen.body).toEqual({ kinds: ['failures'], has_mail: true })
-    await data.call(member, 'saveMyNotices', { body: { kinds: ['approvals'] } })
+    for (let n = 0; n < 2; n += 1) await data.call(member, 'saveMyNotices', { body: { kinds: ['approvals'] } })
+    const changes = [{ field: 'notices', old: [], new: ['approvals'] }]
+    expect(await data.app.auditOf(member.accountId)).toMatchObject([{ actor_id: member.userId, changes }])
     const { url } = await data.app.startAnother({ smtp: undefined }, false)
     const mine = await data.call(member, 'getMyNotices', { url })
     expect(mine.body).toEqual({ kinds: ['approvals'], has_mail: false })

@@ -2,6 +2,7 @@ import type { NoticeBody, NoticeKind, NoticeOut, RunEventType } from '@workflow-
 import type { PoolClient } from 'pg'
 import { type Db, deleteRows, inTransaction, newId, queryRows } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import type { AuditedRequest } from '../people/index.ts'
 import { listWaitingApprovals } from '../runs/index.ts'
 import { readSourceState } from '../sources/index.ts'
 import { readAttention } from './attention.ts'
@@ -277,17 +278,21 @@ export async function readNoticeKinds(db: Db, organizationId: string, userId: st
   return rows[0]?.kinds ?? []
 }
 
-export async function saveNoticeKinds(
-  db: Db,
-  organizationId: string,
-  userId: string,
-  kinds: readonly NoticeKind[],
-): Promise<void> {
-  await db.pool.query('UPDATE users SET notice_kinds = $3 WHERE organization_id = $1 AND id = $2', [
-    organizationId,
-    userId,
-    kinds,
-  ])
+/** Saves of what the person gets notices by email, with an audit event if that changes. */
+export async function saveNoticeKinds(db: Db, kinds: readonly NoticeKind[], request: AuditedRequest): Promise<void> {
+  const { organizationId, userId, accountId, name } = request.principal
+  await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ old: NoticeKind[] }>(
+      `UPDATE users SET notice_kinds = $3
+       FROM (SELECT id, notice_kinds FROM users WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE) AS before
+       WHERE users.id = before.id AND before.notice_kinds <> $3 RETURNING before.notice_kinds AS old`,
+      [organizationId, userId, kinds],
+    )
+    if (!rows[0]) return
+    const target = { kind: 'account', id: accountId, name }
+    const changes = [{ field: 'notices', old: rows[0].old, new: kinds }]
+    await recordAuditEvent(client, { ...request, action: 'account.saved', target, changes })
+  })
 }
 
 /** Where the notices of an organization are sent. */

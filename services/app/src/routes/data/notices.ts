@@ -39,8 +39,9 @@ export function noticeHandlers(ctx: AppServiceContext) {
     deleteNoticeWebhook: (request) => deleteNoticeWebhook(db, request.principal.organizationId, request),
     testNoticeWebhook: ({ principal }) => test(principal.organizationId, null),
     getMyNotices: ({ principal }) => readMine(principal),
-    saveMyNotices: async ({ principal, body }) => {
-      await saveNoticeKinds(db, principal.organizationId, principal.userId, [...new Set(body.kinds)])
+    saveMyNotices: async (request) => {
+      const { principal, body } = request
+      await saveNoticeKinds(db, [...new Set(body.kinds)], request)
       return await readMine(principal)
     },
     testMyNotices: ({ principal }) => test(principal.organizationId, principal.userId),
