@@ -10,7 +10,7 @@ import {
   settleCost,
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { triggerBody } from '@workflow-service/testkit'
+import { triggerBody, untilLocked } from '@workflow-service/testkit'
 import { parse } from 'yaml'
 import { type TestOrganization, type TestPerson, useDataApp } from './support/use-app.ts'
 
@@ -229,6 +229,21 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   const started = await app.db.prisma.start.findMany({ where: { workflowId: workflow.id } })
   expect(started).toMatchObject([{ id: run.body.id, origin: 'auto_run', number: 1n }])
   expect(started[0]!.context).toMatch(/^\{"frequency":"weekly","scheduled_for":"\d/)
+
+  // Another start takes the id at the same moment.
+  const id = newId()
+  const client = await app.db.pool.connect()
+  await client.query('BEGIN')
+  await client.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+     SELECT $1, organization_id, workflow_id, session_id, 2, 'app', context, request_id FROM starts WHERE id = $2`,
+    [id, run.body.id],
+  )
+  const racing = app.call(acme.member, 'startScheduled', { params, body: { id } })
+  await untilLocked(app.db.pool, 'INSERT INTO starts')
+  await client.query('COMMIT')
+  client.release()
+  expect((await racing).error.code).toBe('id_taken')
 })
 
 describe('a trigger', () => {

@@ -1,5 +1,5 @@
 import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
-import { column, type Db, inTransaction, newId, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, insertMissing, inTransaction, newId, runStatement, statement } from '../connection/index.ts'
 import { isVisible, viewerOf } from '../organizations/index.ts'
 import { nextAutoRunAt, type WorkflowEdit } from '../workflows/index.ts'
 import { recordStarted } from './app-starts.ts'
@@ -67,6 +67,10 @@ export type ScheduledStartOutcome =
 
 /** Starts a workflow as its schedule does, now and by a person. The schedule stays as it is. */
 export async function startScheduledNow(db: Db, edit: WorkflowEdit, runId: string): Promise<ScheduledStartOutcome> {
+  return await insertMissing(() => startNow(db, edit, runId))
+}
+
+async function startNow(db: Db, edit: WorkflowEdit, runId: string): Promise<ScheduledStartOutcome> {
   const { workflowId, principal, requestId } = edit
   const { organizationId } = principal
   return await inTransaction(db, async (client): Promise<ScheduledStartOutcome> => {
