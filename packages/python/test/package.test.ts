@@ -167,6 +167,16 @@ if (python)
       expect(wrong.filter((each) => JSON.stringify(each.is) !== JSON.stringify(each.expected))).toEqual([])
     }, 60_000)
 
+    test.each([
+      ['{}', 300, 'the body must be the text or bytes as received'],
+      ['"{}"', 'float("nan")', 'tolerance_seconds must be a number'],
+    ])('does not take the body %s with the tolerance %s', (body, tolerance, message) => {
+      const made = 'made = w.create_service_headers("s", delivery_id="1", body="{}")'
+      const check = `w.check_service_signature(made, ${body}, "s", tolerance_seconds=${tolerance})`
+      const args = ['-c', `import workflow_service.webhook as w; ${made}; ${check}`]
+      expect(spawnSync(python, args, { env, encoding: 'utf8' }).stderr).toContain(`TypeError: ${message}`)
+    })
+
     test('has an endpoint in its README that tells a payload sent again from a new one', async () => {
       const file = join(target, 'endpoint.py')
       writeFileSync(file, examples.find((code) => code.includes('parse_webhook')) ?? '')

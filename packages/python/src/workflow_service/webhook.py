@@ -137,7 +137,8 @@ def check_service_signature(
     """
     Checks the signature of a request over `<delivery id>.<time>.<body>` (Standard Webhooks 1.0.0), and gives the
     delivery id. Give it the body as received, before it is parsed, and the headers of your framework, whose names it
-    compares without case. Never raises because of the request; raises TypeError if a secret is missing or empty.
+    compares without case. Never raises because of the request; raises TypeError if a secret is missing or empty, or if
+    the body is parsed already.
     """
     secrets = _read_secrets(secret)
     values = [
@@ -198,6 +199,9 @@ def _read_secrets(secret: Secrets) -> List[str]:
 
 
 def _check_time(timestamp: str, now: Clock, tolerance_seconds: float) -> Optional[str]:
+    # No age is above NaN.
+    if not tolerance_seconds >= 0:
+        raise TypeError("tolerance_seconds must be a number from 0: is its setting missing?")
     age = int(now()) - int(timestamp)
     if age > tolerance_seconds:
         return "too_old"
@@ -215,6 +219,8 @@ def _hmac(secret: str, content: bytes) -> bytes:
 
 
 def _to_bytes(body: Union[str, bytes]) -> bytes:
+    if not isinstance(body, (str, bytes, bytearray, memoryview)):
+        raise TypeError("the body must be the text or bytes as received, before it is parsed")
     return body.encode("utf-8", "replace") if isinstance(body, str) else bytes(body)
 
 
