@@ -22,7 +22,8 @@ export declare function createServiceToken(
 
 /**
  * Checks a value of the header. While you change the secret, pass a list: any secret of it is accepted.
- * Never rejects because of the received value; rejects with a `TypeError` if a secret is missing or empty.
+ * Never rejects because of the received value; rejects with a `TypeError` if a secret is missing or empty,
+ * or the tolerance is `NaN`.
  */
 export declare function checkServiceToken(
   headerValue: string | readonly string[] | null | undefined,

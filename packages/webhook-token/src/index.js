@@ -193,7 +193,8 @@ function readSecrets(secret) {
 async function checkSigned({ timestamp, signatures, content }, secrets, options) {
   const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(timestamp)
   const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
-  // Negated, so that a time or tolerance that is no number, such as that of a missing setting, accepts nothing.
+  if (!(toleranceSeconds >= 0)) throw new TypeError('toleranceSeconds must be a number from 0: is its setting missing?')
+  // Negated, so that a clock that gives no number accepts nothing.
   if (!(ageSeconds <= toleranceSeconds)) return { ok: false, reason: 'too_old' }
   if (!(ageSeconds >= -toleranceSeconds)) return { ok: false, reason: 'too_new' }
   const keys = await Promise.all(secrets.map(importKey))
