@@ -234,6 +234,20 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('menuitem', { name: 'Northwind' }).click()
   await button('Organization: Northwind').waitFor()
 
+  // A sign-in that ends is renewed in the organization of the page.
+  await show(page, '/workflows/new')
+  await page.getByLabel('Name').fill('Count parcels')
+  await page.getByLabel('Task').fill('Do it.')
+  await page.context().clearCookies()
+  await button('Create workflow').click()
+  const renewal = page.getByRole('dialog', { name: 'Sign in again' })
+  await renewal.getByLabel('Password').fill(PASSWORD)
+  await renewal.getByRole('button', { name: 'Sign in' }).click()
+  await renewal.waitFor({ state: 'detached' })
+  await button('Create workflow').click()
+  await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
+  await button('Organization: Northwind').waitFor()
+
   // The deletion of an organization asks for the name.
   await show(page, '/organization')
   const downloading = page.waitForEvent('download')

@@ -201,7 +201,8 @@ const signIn = () =>
 
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
 function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
-  const { email, has_password: hasPassword } = useMe().account
+  const { account, organization } = useMe()
+  const { email, has_password: hasPassword } = account
   const close = () => {
     answerPasswordPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
@@ -224,9 +225,13 @@ function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
       isTransient
       values={{ password: '' }}
       save={async ({ password }) => {
-        const me = await (kind === 'confirm'
+        let me = await (kind === 'confirm'
           ? call('confirmPassword', { body: { password } })
           : call('signIn', { body: { email, password } }))
+        // A sign-in begins in the first organization of the person, and the page may be one of another.
+        if (me.organization.id !== organization.id && me.organizations.some(({ id }) => id === organization.id)) {
+          me = await call('switchOrganization', { body: { organization_id: organization.id } })
+        }
         queryClient.setQueryData(['getMe', {}], me)
         answerPasswordPrompt(true)
       }}
