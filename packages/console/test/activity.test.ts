@@ -96,8 +96,9 @@ test('a period until now goes on while its page is open', async () => {
   await waitUntil(async () => begins.some((each) => !before.has(each)))
 })
 
-test('the audit log has a filter for every kind of entry', async () => {
-  const { page } = await open('/audit?action=workflow.')
+test('the audit log has a filter for every kind of entry, and names the thing whose entries it shows', async () => {
+  const { page } = await openFilled(({ sourceId }) => `/audit?target_id=${sourceId}`)
+  await page.getByRole('button', { name: 'Remove the filter On what: Order intake' }).waitFor()
   const options = page.getByRole('combobox', { name: 'What' }).locator('option')
   const kinds = await options.evaluateAll((all) => all.map((each) => each.getAttribute('value') ?? ''))
   expect(AUDIT_ACTIONS.filter((action) => !kinds.some((kind) => kind && action.startsWith(kind)))).toEqual([])

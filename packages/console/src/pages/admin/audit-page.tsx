@@ -1,12 +1,12 @@
 import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { FilterPeriod, FilterSelect, ListPage, useFilters, linkBeside, useOpened } from '../../components/data-list.tsx'
+import { FilterPeriod, ListPage, useFilters, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { Changes } from '../../components/changes.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
 import { Time } from '../../components/status-and-time.tsx'
-import { CopyId, KeyValueList } from '../../components/values.tsx'
+import { CopyId, KeyValueList, shortId } from '../../components/values.tsx'
 
 type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]
 
@@ -74,17 +74,12 @@ export function AuditPage() {
       label="Audit log"
       list={list}
       filters={filters}
-      controls={
-        <>
-          <FilterSelect name="action" label="What" options={KINDS} />
-          <FilterSelect
-            name="actor_id"
-            label="Who"
-            options={Object.fromEntries(people.map(({ id, email }) => [id, email]))}
-          />
-          <FilterPeriod />
-        </>
-      }
+      fields={{
+        action: { label: 'What', options: KINDS },
+        actor_id: { label: 'Who', options: Object.fromEntries(people.map(({ id, email }) => [id, email])) },
+        target_id: { label: 'On what', text: (id) => list.rows[0]?.target?.name || shortId(id) },
+      }}
+      controls={<FilterPeriod />}
       empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
       rowLink={({ id }) => linkBeside('event', id)}
       columns={[
