@@ -8,6 +8,7 @@ import { describe, expect, test } from '@jest/globals'
 import { createDatabase } from '@workflow-service/database'
 import { startProcess } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { COMMANDS } from '../src/commands.ts'
 import { failure, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
@@ -54,6 +55,15 @@ describe('wf', () => {
       expect(stdout).toMatch(/^Usage: wf/)
     },
   )
+
+  test('has every command in its README', async () => {
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
+    const names = COMMANDS.flatMap((each) =>
+      'parts' in each ? [each.name] : each.commands.map(({ name }) => `${each.name} ${name}`),
+    )
+    const isAbsent = (name: string) => !new RegExp(`\\b${name.replace(' ', ' (.*, `)?')}\\b`).test(readme)
+    expect(names.filter(isAbsent)).toEqual([])
+  })
 
   test('prints its version', async () => {
     expect(await wf({}, ['--version'])).toMatchObject({
