@@ -167,12 +167,14 @@ describe('a start', () => {
   test('has a random Idempotency-Key, or the given one; reads have none', async () => {
     const { client, sent, start } = clientWith([accepted, accepted, accepted, {}])
     await start()
-    await start()
-    await client.workflows.start(ID, { context: 'x' }, { idempotencyKey: 'order-7' })
+    await client.workflows.start(ID, { context: 'x' }, { idempotencyKey: null as never })
+    await client.workflows.start(ID, { context: 'x' }, { idempotencyKey: 'order-7', requestId: null as never })
     await client.workflows.get(ID)
     const [first, second, third, read] = sent.map(({ headers }) => headers['idempotency-key'])
     expect(first).toMatch(/^[0-9a-f]{32}$/)
+    expect(second).toMatch(/^[0-9a-f]{32}$/)
     expect(second).not.toBe(first)
+    expect(sent[2]?.headers).not.toHaveProperty('x-request-id')
     expect([third, read]).toEqual(['order-7', undefined])
   })
 })
@@ -345,7 +347,7 @@ describe('a list', () => {
 
   test('gives a page when awaited, with the next one on request', async () => {
     const { client, sent } = clientWith(pages)
-    const first = await client.workflows.list({ search: 'a b&', limit: 2, cursor: undefined })
+    const first = await client.workflows.list({ search: 'a b&', limit: 2, cursor: null as never })
     expect([first.data.length, first.hasNextPage(), sent.length]).toEqual([2, true, 1])
     expect(JSON.parse(JSON.stringify(first))).toEqual((pages[0] as { body: unknown }).body)
     const last = await (await first.getNextPage()).getNextPage()

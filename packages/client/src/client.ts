@@ -122,7 +122,7 @@ export class WorkflowClient {
     this.organization = { get: (call) => send<Organization>('/v1/organization', hasId, call) }
     const readPage = async (params: ListParams, call: RequestOptions | undefined): Promise<Page<Workflow>> => {
       const query = new URLSearchParams()
-      for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value))
+      for (const [name, value] of Object.entries(params)) if (isGiven(value)) query.set(name, String(value))
       const text = query.toString()
       const raw = await send<RawPage>(`/v1/workflows${text && `?${text}`}`, isPage, call)
       const page = new Page(raw, (cursor) => readPage({ ...params, cursor }, call))
@@ -132,11 +132,11 @@ export class WorkflowClient {
     this.workflows = {
       list: (params = {}, call) => toPagePromise(readPage(params, call)),
       get: async (id, call) => send<Workflow>(pathOf(id), hasId, call),
-      start: async (id, { sessionId, ...body }, { idempotencyKey = randomKey(), ...call } = {}) =>
+      start: async (id, { sessionId, ...body }, { idempotencyKey, ...call } = {}) =>
         send<StartConfirmation>(`${pathOf(id)}/start`, isConfirmation, call, {
           // Unknown fields are passed on: the service names them in its error.
           body: JSON.stringify(sessionId === undefined ? body : { ...body, session_id: sessionId }),
-          idempotencyKey,
+          idempotencyKey: idempotencyKey ?? randomKey(),
         }),
     }
     this.runs = {
@@ -203,10 +203,13 @@ function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...l
 function toHeaders(...given: readonly (Record<string, string | undefined> | undefined)[]): Record<string, string> {
   const headers = new Headers()
   for (const each of given) {
-    for (const [name, value] of Object.entries(each ?? {})) if (value !== undefined) headers.set(name, value)
+    for (const [name, value] of Object.entries(each ?? {})) if (isGiven(value)) headers.set(name, value)
   }
   return Object.fromEntries(headers)
 }
+
+/** Null, which the types do not have, would be sent as the text `null`: starts would share such an Idempotency-Key. */
+const isGiven = <Value>(value: Value): value is NonNullable<Value> => value !== undefined && value !== null
 
 /** Returns the last given value of each limit. */
 function limitsOf(...given: readonly CallLimits[]): Required<CallLimits> {
