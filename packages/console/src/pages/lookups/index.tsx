@@ -102,7 +102,7 @@ function Test({ lookup: { id, tools } }: { lookup: AppLookupOut }) {
     isTransient: true,
     save: async ({ tool, arguments: text }) => {
       const { value, error } = parseJson(text)
-      if (error) throw new Error(`The arguments are no JSON. ${error}`)
+      if (error) throw invalid('arguments', error)
       const body = { tool, arguments: value as Record<string, unknown> }
       setAnswer(await mutate('testLookup', { params: { lookup_id: id }, body }))
     },
