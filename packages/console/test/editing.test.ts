@@ -160,7 +160,7 @@ test('what is typed while a form is being saved stays in it, and is saved next',
 }, 60_000)
 
 test('triggers, files and people are edited, and what was typed in a dialog is not lost silently', async () => {
-  const { page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/triggers`)
+  const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/triggers`)
   await press(page, 'Edit From the shop')
   await page.getByLabel('Input message').fill('An order:')
   await page.keyboard.press('Escape')
@@ -211,6 +211,16 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await show(page, `/workflows/${workflowId}/files`)
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByText('a;b\n1;2').waitFor()
+  const params = { workflow_id: workflowId }
+  const { files } = await owner.call('getWorkflow', { params })
+  const { id: fileId, version } = files.find(({ name }) => name === 'prices.csv')!
+  await page.getByRole('dialog').getByLabel('Text').fill('typed after it was deleted')
+  await owner.call('deleteFile', { params: { ...params, file_id: fileId }, query: { version } })
+  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+  await press(page, 'Keep mine')
+  await page.getByRole('alert').getByText('Changed meanwhile').waitFor({ state: 'detached' })
+  const kept = await owner.call('getFile', { params: { ...params, file_id: fileId } })
+  expect(kept.content).toBe('typed after it was deleted')
 
   await show(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')

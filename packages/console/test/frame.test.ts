@@ -240,7 +240,7 @@ test('two people who save the same thing see both versions, and unsaved changes 
   }
   await saveBoth('Mine', 'Theirs')
   const conflict = page.getByRole('alert')
-  await conflict.getByText('Another person, or you in another tab, saved this').waitFor()
+  await conflict.getByText('Another person, or you in another tab, saved or deleted this').waitFor()
   await conflict.getByText('Theirs', { exact: true }).waitFor()
   await conflict.getByText('Mine', { exact: true }).waitFor()
   await button(page, 'Keep mine').click()

@@ -142,7 +142,13 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       if (savedText) toast(savedText)
     } catch (reason) {
       isDirtyRef.current = true
-      if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.body.current) {
+      // Null: it was deleted meanwhile.
+      if (
+        reason instanceof AppError &&
+        reason.code === 'changed_meanwhile' &&
+        fromCurrent &&
+        'current' in reason.body
+      ) {
         setConflict(fromCurrent(reason.body.current as never))
       } else {
         setFailure({ error: reason instanceof Error ? reason : new Error(String(reason)), sent: values })
@@ -284,8 +290,8 @@ function ConflictNotice<Values extends object>({ form, theirs }: { form: FormSta
     <div ref={scrollTo} className="conflict" role="alert">
       <strong>Changed meanwhile</strong>
       <p>
-        Another person, or you in another tab, saved this while you were editing. Nothing of either version is lost
-        until you choose.
+        Another person, or you in another tab, saved or deleted this while you were editing. Nothing of either version
+        is lost until you choose.
       </p>
       <Changes names={['Yours', 'Saved now']} changes={changes} />
       <div className="actions">
