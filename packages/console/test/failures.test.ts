@@ -164,7 +164,10 @@ test('without a connection, a page whose code is not loaded yet keeps the frame,
   await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()
   expect(await findAxeIssues(page)).toEqual([])
+  const lost = page.getByText('The connection to the server is lost.')
+  await lost.waitFor()
   await page.context().setOffline(false)
+  await lost.waitFor({ state: 'detached' })
   await retryButtons(page).click()
   await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
   // Without a network, the server of the same machine is read all the same.

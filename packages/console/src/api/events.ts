@@ -69,15 +69,20 @@ export function useEvents(): boolean {
       source = undefined
     }
 
-    function onVisibilityChange() {
+    function restart() {
       disconnect()
       if (document.visibilityState === 'visible') connect()
     }
 
-    onVisibilityChange()
-    document.addEventListener('visibilitychange', onVisibilityChange)
+    restart()
+    document.addEventListener('visibilitychange', restart)
+    // A stream without a network ends only after minutes; a new one fails at once.
+    window.addEventListener('offline', restart)
+    window.addEventListener('online', restart)
     return () => {
-      document.removeEventListener('visibilitychange', onVisibilityChange)
+      document.removeEventListener('visibilitychange', restart)
+      window.removeEventListener('offline', restart)
+      window.removeEventListener('online', restart)
       disconnect()
     }
   }, [])
