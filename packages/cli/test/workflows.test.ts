@@ -129,6 +129,14 @@ describe('wf start', () => {
   })
 })
 
+test('--follow ends when the run is deleted', async () => {
+  const { output, ended } = watch('start', 'Forward orders', 'x', '--follow', '--json')
+  await waitUntil(() => output() !== '')
+  const { id } = JSON.parse(output()) as { id: string }
+  await update('DELETE FROM starts WHERE id = $1', id)
+  expect(await ended).toMatchObject(failure(`Run ${id} was deleted.`))
+})
+
 describe('wf runs list --follow', () => {
   test('prints each run when its status changes', async () => {
     const args = 'runs list --follow --limit 1 --status failed --json --workflow'.split(' ')

@@ -9,6 +9,7 @@ import {
   showRun,
 } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
+import { CliError } from '../cli-error.ts'
 import type { PrintedResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { formatDeliveries, formatEvents, formatHead, timelineOf } from './format-run.ts'
@@ -93,7 +94,9 @@ export async function followRun(
     print(run)
     if (run.finished_at || signal.aborted) break
     await sleep(STEP_POLL_MS, undefined, { signal }).catch(() => {})
-    run = (await showRun(ctx.db, run.id)) ?? run
+    const next = await showRun(ctx.db, run.id)
+    if (!next) throw new CliError(`Run ${run.id} was deleted.`)
+    run = next
   }
   return run.status === 'succeeded' ? 0 : 1
 }
