@@ -20,6 +20,7 @@ export {
   isStatementTimeout,
   listenToChanges,
   migrate,
+  MigrationBlockedError,
   newDeliveryId,
   newId,
   NIL_UUID,

@@ -1,5 +1,5 @@
 import { splitHosts } from '@workflow-service/contract'
-import { isDatabaseUnavailable } from '@workflow-service/database'
+import { isDatabaseUnavailable, MigrationBlockedError } from '@workflow-service/database'
 import { ManifestError } from '@workflow-service/database/manifest'
 import { SettingsError } from '@workflow-service/service-kit'
 import { InternalCallError } from '@workflow-service/service-kit/internal-client'
@@ -28,6 +28,7 @@ export function toOperatorError(error: unknown, config: CliConfig): CliError | u
   }
   if (error instanceof InternalCallError) return new CliError(error.message, { ...error.body }, error)
   if (error instanceof ManifestError) return new CliError(error.message, { faults: error.violations }, error)
+  if (error instanceof MigrationBlockedError) return new CliError(error.message, {}, error)
   const sqlstate = findSqlstate(error)
   const advice = sqlstate === undefined ? undefined : SQLSTATE_ADVICE[sqlstate]
   if (advice !== undefined) {

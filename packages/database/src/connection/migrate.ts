@@ -15,6 +15,11 @@ export interface MigrateOptions {
   firstRetryMs?: number
 }
 
+/** The last attempt had to wait, too. The message names the blocking connections and says what to do. */
+export class MigrationBlockedError extends Error {
+  override name = 'MigrationBlockedError'
+}
+
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../migrations', import.meta.url))
 const MAX_RETRY_MS = 5_000
 /** The advisory lock of node-pg-migrate, by which concurrent calls wait for each other. */
@@ -29,7 +34,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
  *
  * A migration that waits for an exclusive lock makes all later readers of the table wait behind it. So it gives up
  * after `lockTimeoutMs`, is rolled back, and is tried again.
- * @throws Error that names the blocking connections when the last attempt had to wait, too.
+ * @throws MigrationBlockedError
  */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
   const { databaseUrl, lockTimeoutMs = 5_000 } = options
@@ -90,7 +95,7 @@ async function withRetries<Result>(
       const message = `The migration waits for ${observer.blockers() || 'a lock that another connection holds'}`
       if (attempt >= maxAttempts) {
         const remedy = 'End that connection or its transaction, for example with SELECT pg_terminate_backend(PROCESS)'
-        throw new Error(`${message}. ${remedy}, and migrate again.`, { cause: error })
+        throw new MigrationBlockedError(`${message}. ${remedy}, and migrate again.`, { cause: error })
       }
       const ofAll = maxAttempts === Infinity ? '' : ` of ${maxAttempts}`
       onRetry(`${message}; attempt ${attempt + 1}${ofAll} follows.`)
