@@ -139,15 +139,11 @@ Ctrl-C. Every command prints JSON with --json. Times are UTC.`
 
 function printError(ctx: CliContext, error: unknown, isJson: boolean): void {
   const { terminal } = ctx
-  const cliError = ctx.explain(error)
-  if (!cliError) {
-    terminal.writeError(`Unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}\n`)
-    return
-  }
+  const stack = error instanceof Error ? error.stack : String(error)
+  const { message, details } = ctx.explain(error) ?? new CliError(`Unexpected error, please report it: ${stack}`)
   if (isJson) {
-    const { message, details } = cliError
     terminal.writeError(`${JSON.stringify({ error: { ...details, message } }, null, 2)}\n`)
   } else {
-    terminal.writeError(`${paint(terminal, 'red', 'Error:')} ${cliError.message}\n`)
+    terminal.writeError(`${paint(terminal, 'red', 'Error:')} ${message}\n`)
   }
 }

@@ -20,6 +20,10 @@ const migrate = async (...args: string[]) => await wf({ DATABASE_URL: database.u
 const afterRestore = async (args: string[], ask?: (question: string) => Promise<string>) =>
   await wf({ DATABASE_URL: database.url }, ['after-restore', ...args], ask ? { ask } : {})
 
+const throwOh = () => {
+  throw new Error('oh')
+}
+
 describe('wf', () => {
   test.each<[string, string[]]>([
     ['no command', []],
@@ -45,6 +49,12 @@ describe('wf', () => {
     const { exitStatus, stdout, stderr } = await wf({}, args)
     expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
     expect(JSON.parse(stderr)).toEqual({ error: { message: expect.stringMatching(message) } })
+  })
+
+  test('prints unexpected errors as JSON with --json', async () => {
+    const { exitStatus, stderr } = await wf({}, ['-V', '--json'], { onWrite: throwOh })
+    const message = expect.stringMatching(/^Unexpected error, please report it: Error: oh\n/)
+    expect([exitStatus, JSON.parse(stderr)]).toEqual([1, { error: { message } }])
   })
 
   test.each<[string[]]>([[['--help']], [['apply', '--help']], [['help', 'keys', 'create']]])(
