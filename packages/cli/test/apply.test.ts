@@ -308,6 +308,17 @@ describe('the workflows of a manifest', () => {
     expect(ruled.json()).toMatchObject({ warnings: [] })
   })
 
+  test('have no warning of a source that another file, or the database in another case, has too', async () => {
+    const value = {
+      ...withWorkflow({ description: 'Send it to Order intake.' }),
+      webhook_sources: [source({ verify: false })],
+    }
+    const named = { ...value, webhook_sources: [source({ verify: false, name: 'order INTAKE' })] }
+    const file = await environment.writeFile('other.json', value)
+    expect((await apply(value, file)).json()).toMatchObject([{ warnings: [] }, { warnings: [] }])
+    expect((await apply(named)).json()).toMatchObject({ warnings: [] })
+  })
+
   test('are refused with each error of their rules, and nothing is written', async () => {
     const content = 'deliveries:\n  - to: Order intak'
     const first = await apply(withWorkflow(rules(content)))

@@ -106,9 +106,9 @@ async function listSources(db: Db, manifest: Manifest, files: readonly ManifestF
     .filter((file) => idOf(file.manifest) === organizationId)
     .flatMap((file) => file.manifest.webhook_sources ?? [])
   const changed = new Set(named.map(({ id }) => id?.toLowerCase()))
-  const stored = await listSourceStates(db, organizationId)
-  const kept = stored.filter(({ id, name }) => !changed.has(id) && !named.some((source) => source.name === name))
-  return [...named, ...kept].map(({ name }) => ({ name }))
+  const kept = (await listSourceStates(db, organizationId)).filter(({ id }) => !changed.has(id))
+  // Several files may name one source, and in another case than the stored one.
+  return [...new Map([...kept, ...named].map(({ name }) => [normalizedName(name), { name }])).values()]
 }
 
 function idOf({ organization: { id, name } }: Manifest): string {
