@@ -109,7 +109,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     if (egressProxy === null) {
       const addresses = await findAddresses(host, { resolver, allowed }, progress.signal)
       if (!Array.isArray(addresses)) return addresses
-      if (progress.signal.aborted) return toTimeoutOutcome('dns')
+      if (progress.isOver()) return toTimeoutOutcome('dns')
       const kept = reuseKey && idleConnections.take(reuseKey, new Set(addresses.map(toCanonical)))
       if (kept) {
         abortWith(kept, progress.signal)
@@ -130,6 +130,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       connection = await secureConnection(connection, host, secureContext, progress.signal)
       if ('kind' in connection) return connection
     }
+    if (progress.isOver()) return toTimeoutOutcome(progress.phase)
     progress.phase = 'answer'
     return exchangeOn(connection, url, request, progress, reuseKey ? keepAs(reuseKey, progress) : undefined)
   }
@@ -150,6 +151,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       answered: null,
       isProxySilent: false,
       isKept: false,
+      isOver: () => aborter.signal.aborted || performance.now() - startedMs >= request.deadlineMs,
       signal: aborter.signal,
     }
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -205,6 +207,8 @@ interface Progress {
   isProxySilent: boolean
   /** Whether the connection was kept for another request. */
   isKept: boolean
+  /** Whether the deadline has passed, by the clock: after a pause of this process, its timer may come too late. */
+  isOver: () => boolean
   signal: AbortSignal
 }
 

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect as netConnect } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint } from '@workflow-service/testkit'
+import type { Connect } from '../../src/outbound/open-connection.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { loopback, postTo, request, resultOf, says, saysAndEnds, secrets } from './post-to.ts'
 
@@ -114,6 +116,29 @@ describe('a process that was too busy to read', () => {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500)
     expect(await result).toEqual(answered(200, 'ok'))
     endpoint.kill()
+  })
+
+  test('sends nothing once the deadline has passed', async () => {
+    const program = `
+      const server = require('node:net').createServer((socket) => {
+        socket.resume().on('error', () => {}).on('close', () => console.log('read ' + socket.bytesRead))
+      })
+      server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+    `
+    const endpoint = spawn(process.execPath, ['--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const [port] = (await once(endpoint.stdout, 'data')) as [Buffer]
+    const connecting = Promise.withResolvers<void>()
+    const connect: Connect = (options) => {
+      process.nextTick(connecting.resolve)
+      return netConnect(options)
+    }
+    const send = createSendRequest({ allowedSubnets: loopback, connect })
+    const result = send(request(`http://127.0.0.1:${port.toString().trim()}/`, { deadlineMs: 500 }))
+    await connecting.promise
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+    const [{ kind }, [read]] = await Promise.all([result, once(endpoint.stdout, 'data')])
+    endpoint.kill()
+    expect([kind, String(read)]).toEqual(['timed_out', 'read 0\n'])
   })
 })
 
