@@ -163,4 +163,11 @@ describe('a context', () => {
       expect(process.threadCpuUsage(before).user).toBeLessThan(200_000)
     },
   )
+
+  test('that gives one name 10,000 values is read in time', () => {
+    const text = Array.from({ length: 10_000 }, (_, value) => `a: ${value}`).join('\n')
+    const before = process.threadCpuUsage()
+    readContext(text)
+    expect(process.threadCpuUsage(before).user).toBeLessThan(200_000)
+  })
 })

@@ -25,17 +25,17 @@ export function readContext(context: string): ReadContext {
 const LINE = /^(?<name>[\p{L}\p{N}_@$][^:：*`<>|"{}[\]]{0,199}?)\s{0,9}[:：](?<value>.*)$/su
 
 function readLines(text: string): Map<string, { name: string; values: string[] }> {
-  const lines = new Map<string, { name: string; values: string[] }>()
+  const lines = new Map<string, { name: string; values: Set<string> }>()
   for (const [index, line] of text.split(/\r\n?|[\n\v\f\u0085\u2028\u2029]/).entries()) {
     const trimmed = line.trim()
     if (trimmed === '') continue
     const { name, value } = LINE.exec(trimmed)?.groups ?? {}
     if (name === undefined) throw needsModel(index + 1, trimmed, 'is no "name: value"')
     const folded = foldName(name)
-    const { values } = lines.get(folded) ?? { values: [] }
-    lines.set(folded, { name, values: [...new Set([...values, value?.trim() ?? ''])] })
+    const { values = new Set<string>() } = lines.get(folded) ?? {}
+    lines.set(folded, { name, values: values.add(value?.trim() ?? '') })
   }
-  return lines
+  return new Map(Array.from(lines, ([folded, { name, values }]) => [folded, { name, values: [...values] }]))
 }
 
 /**
