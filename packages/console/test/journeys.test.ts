@@ -248,6 +248,22 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
   await button('Organization: Northwind').waitFor()
 
+  // What a tab shows of one is not saved in the other.
+  const tab = await page.context().newPage()
+  await show(tab, '/workflows/new')
+  // It has not read yet that another tab changed the organization.
+  await tab.route('**/app/me', () => {})
+  await button('Organization: Northwind').click()
+  await page.getByRole('menuitem', { name: 'Acme' }).click()
+  await button('Organization: Acme').waitFor()
+  await tab.getByLabel('Name', { exact: true }).fill('Sweep floors')
+  await tab.getByRole('button', { name: 'Create workflow' }).click()
+  await tab.getByText('You have changed to another organization since. Reload the page.').waitFor()
+  await tab.close()
+  await button('Organization: Acme').click()
+  await page.getByRole('menuitem', { name: 'Northwind' }).click()
+  await button('Organization: Northwind').waitFor()
+
   // The deletion of an organization asks for the name.
   await show(page, '/organization')
   const downloading = page.waitForEvent('download')

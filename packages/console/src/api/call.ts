@@ -59,6 +59,10 @@ export type CallRequest<Id extends AppOperationId> = Omit<AppRequest<Id>, 'query
 export type RequestArgument<Id extends AppOperationId> =
   object extends CallRequest<Id> ? [request?: CallRequest<Id>] : [request: CallRequest<Id>]
 
+let shownOrganizationId = ''
+/** Says which organization the page shows: a change is refused if the sign-in is in another one by then. */
+export const setShownOrganization = (id: string) => void (shownOrganizationId = id)
+
 /** Calls an operation. Rejects with an AppError, or with the signal's reason once it is aborted. */
 export async function call<Id extends AppOperationId>(
   id: Id,
@@ -78,7 +82,9 @@ export async function call<Id extends AppOperationId>(
   const response = await fetch(search.size > 0 ? `${url}?${search}` : url, {
     method: method.toUpperCase(),
     // Every method but GET needs this type, also without a body (contract README, "Application").
-    ...(method === 'get' ? {} : { headers: { 'content-type': 'application/json' } }),
+    ...(method === 'get'
+      ? {}
+      : { headers: { 'content-type': 'application/json', 'x-organization-id': shownOrganizationId } }),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
   }).catch((error: unknown) => {

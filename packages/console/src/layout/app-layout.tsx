@@ -1,6 +1,6 @@
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
-import { call, queryClient, useMe, useRead, mutate } from '../api/index.ts'
+import { useLayoutEffect, useState } from 'react'
+import { call, queryClient, setShownOrganization, useMe, useRead, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { answerPasswordPrompt, type PasswordPromptKind, usePasswordPrompt } from '../api/prompts.ts'
 import { Button, IconButton } from '../components/button.tsx'
@@ -18,6 +18,7 @@ import { PAGES } from './pages.ts'
 export function AppLayout() {
   const isLost = useEvents()
   const me = useMe()
+  useLayoutEffect(() => setShownOrganization(me.organization.id), [me.organization.id])
   const prompt = usePasswordPrompt()
   const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
