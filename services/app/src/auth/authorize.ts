@@ -30,12 +30,14 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     const principal: Principal = { ...user, ...visitor, ...viewerOf(user) }
     res.locals.person = principal
     res.locals.operationId = operation.id
+    const { access } = operation
+    // Of the account, not of an organization, such as the change to another one.
+    if (access === 'signed_in') return principal
     const { 'x-organization-id': shown } = req.headers
     // The page of another tab still shows the organization before: what it makes would be in this one.
     if (shown && shown !== user.organizationId && operation.method !== 'get')
       throw new ApiError('changed_meanwhile', 'You have changed to another organization since. Reload the page.')
-    const { access } = operation
-    if (access === 'signed_in' || ROLES.indexOf(user.role) <= ROLES.indexOf(access as Role)) return principal
+    if (ROLES.indexOf(user.role) <= ROLES.indexOf(access as Role)) return principal
     throw new ApiError('forbidden_for_role', `Only ${access === 'owner' ? '' : 'admins and '}owners can do this.`)
   }
 }
