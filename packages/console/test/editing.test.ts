@@ -310,6 +310,9 @@ test('an organization adds a key of its own for a model, which is replaced and r
     await press(page, 'Save key')
     await dialog.waitFor({ state: 'detached' })
   }
+  await page.route('**/app/models', async (route) => await route.fulfill({ json: { data: [] } }), { times: 1 })
+  await press(page, 'Add a key')
+  await page.getByText('There is no model yet.').waitFor()
   await press(page, 'Add a key')
   await enter('sk-a-wrong-key-1111')
   await row.filter({ hasText: '…1111' }).waitFor()

@@ -1,6 +1,6 @@
 import type { AppAnswer } from '@workflow-service/contract'
 import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { call, mutate, useMe, useRead } from '../../api/index.ts'
+import { call, invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Changes } from '../../components/changes.tsx'
 import { Table } from '../../components/data-list.tsx'
@@ -116,6 +116,8 @@ function OwnKeys() {
 const enterKey = async (model?: string) => {
   const { data } = await call('listModels', {})
   const names = data.flatMap(({ name }) => (name === 'builtin' ? [] : [[name, name]]))
+  if (!model && names.length === 0)
+    throw invalid('model', 'There is no model yet. Your operator sets up models, then add a key.')
   openForm({
     title: model ? `Replace the key for ${model}` : 'Add a key',
     action: 'Save key',
