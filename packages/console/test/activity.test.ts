@@ -79,6 +79,8 @@ test('each number of the last 24 hours is that of the list which it opens, also 
   )
   await show(page, '/')
   const group = page.getByRole('listitem').filter({ hasText: '1,000+ ×' })
+  // Those of the last 7 days, as it says.
+  expect(await group.getByRole('link').getAttribute('href')).toContain('last=7d')
   const [count, link] = [group.getByText('1,000+ ×'), group.getByRole('link')]
   const [left, right] = await Promise.all([count.boundingBox(), link.boundingBox()])
   expect(right!.x).toBeGreaterThan(left!.x + left!.width)
