@@ -187,6 +187,11 @@ workflows:
     const verified = await apply(manifest(source({ verify: true })))
     expect(sourcesOf(verified.json())).toMatchObject([{ outcome: 'changed', verified: true }])
     expect(endpoint.requests).toHaveLength(1)
+    const both = await apply(manifest(source({ verify: false }), source({ verify: false, name: 'Other' })))
+    const [one, two] = sourcesOf(both.json()) as { id: string }[]
+    const swapped = [source({ id: one?.id, name: 'Other', verify: false }), source({ id: two?.id, verify: false })]
+    // Their names are taken while they are saved: nothing is stored.
+    expect(await apply(manifest(...swapped))).toMatchObject({ exitStatus: 1, stderr: '' })
   })
 
   test('connects look-ups with the tools that are allowed, keeps a secret that it leaves out, and exports them', async () => {

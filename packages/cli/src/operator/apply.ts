@@ -172,10 +172,13 @@ async function applyFiles(
     const lookups = dispatcher ? await saveLookups(ctx, dispatcher, planned) : []
     applied.push({ ...planned, sources, lookups })
   }
-  for (const { save: source, shouldVerify } of applied.flatMap(({ webhookSources }) => webhookSources)) {
-    if (shouldVerify) continue
+  const unverified = new Set(
+    applied.flatMap(({ webhookSources }) => webhookSources.filter((each) => !each.shouldVerify).map(({ id }) => id)),
+  )
+  for (const { id, name, outcome } of applied.flatMap(({ sources }) => sources)) {
+    if (outcome === 'failed' || !unverified.has(id)) continue
     ctx.terminal.writeError(
-      `Warning: ${source.name} was stored without a verification request, because the manifest has verify: false.\n`,
+      `Warning: ${name} was stored without a verification request, because the manifest has verify: false.\n`,
     )
   }
   return applied
