@@ -117,8 +117,8 @@ describe('The overview', () => {
     expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
     expect(await done(admin, 'delivery_not_accepted')).toEqual({ done: 2, is_more: false })
     expect(await groupsOf(admin)).toEqual([])
-    // PostgreSQL reads neither the 30th of February nor such a time zone, and has no such integer.
-    for (const until of ['2026-02-30T00:00:00Z', '2026-01-01T00:00:00+23:59', '0000-01-01T00:00:00Z']) {
+    // PostgreSQL reads no such time zone, and has neither this year nor such an integer.
+    for (const until of ['2026-01-01T00:00:00+23:59', '0000-01-01T00:00:00Z']) {
       expect((await data.call(admin, 'markAttentionDone', { body: { ...key, until } })).body.done).toBe(0)
     }
     const tooLarge = { ...seen.body, status: 2 ** 31 }

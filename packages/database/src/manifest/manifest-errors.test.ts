@@ -103,13 +103,16 @@ describe('manifestErrors', () => {
       workflow({ created_at: 'yesterday' }),
       ['workflows[0].created_at: must be a time such as 2026-01-31T09:00:00Z'],
     ],
-    ...['0000-01-31T09:00:00Z', '9999-12-31T23:00:00-01:00', '2026-02-30T09:00:00Z'].map(
-      (time): [string, object, string[]] => [
-        `the time ${time}, which PostgreSQL does not have`,
-        workflow({ created_at: time }),
-        ['workflows[0].created_at: must be a time such as 2026-01-31T09:00:00Z'],
-      ],
-    ),
+    ...['0000-01-31T09:00:00Z', '9999-12-31T23:00:00-01:00'].map((time): [string, object, string[]] => [
+      `the time ${time}, which PostgreSQL does not have`,
+      workflow({ created_at: time }),
+      ['workflows[0].created_at: must be in the years 1 to 9999 (UTC)'],
+    ]),
+    [
+      'a day that does not exist',
+      workflow({ created_at: '2026-02-30T09:00:00Z' }),
+      ['workflows[0].created_at: must be a time such as 2026-01-31T09:00:00Z'],
+    ],
     [
       'no scope at all',
       { organization, api_keys: [{ name: 'ci', scopes: [] }] },

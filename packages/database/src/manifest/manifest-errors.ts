@@ -80,6 +80,12 @@ const isKey = (text: string) => prefixOfApiKey(text) !== undefined
 const isLine = (text: string) => !/\p{Cc}/u.test(text)
 const isUrl = (text: string) => text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))
 
+/** PostgreSQL has no year 0, and reads no time zone beyond the year 9999. */
+function hasYear(time: string): boolean {
+  const year = new Date(time).getUTCFullYear()
+  return !(year < 1 || year > 9999)
+}
+
 function checkUsers(users: readonly Loose[], report: Report): void {
   const emails = textsAt('users', users, 'email')
   checkTexts(emails, isEmail, report, 'must be an email address such as ada@acme.test')
@@ -130,6 +136,7 @@ function checkWorkflows(workflows: readonly Loose[], report: Report): void {
     const triggers = asItems(workflow['triggers'])
     const files = asItems(workflow['files'])
     checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
+    checkTimes(path, workflow, report)
     checkUnique(
       asList(workflow['users']).map((user, position) => ({
         path: `${path}.users[${position}]`,
@@ -161,6 +168,7 @@ function checkAutoRun(path: string, value: unknown, report: Report): void {
 }
 
 function checkTrigger(path: string, trigger: Loose, report: Report): void {
+  checkTimes(path, trigger, report)
   checkUnique(textsAt(`${path}.events`, asItems(trigger['events']), 'slug'), report)
   if (typeof trigger['filters'] === 'object' && !isStorableJson(trigger['filters'])) {
     report(`${path}.filters`, 'must be valid Unicode text without NUL or lone surrogates, throughout')
@@ -184,6 +192,11 @@ function checkFiles(path: string, files: readonly Loose[], report: Report): void
     }
   }
   checkUnique(locations, report, 'two files cannot be in the same place')
+}
+
+function checkTimes(path: string, item: Loose, report: Report): void {
+  const times = ['created_at', 'updated_at'].map((name) => ({ path: `${path}.${name}`, key: item[name] }))
+  checkTexts(times, hasYear, report, 'must be in the years 1 to 9999 (UTC)')
 }
 
 /** A value that is checked if it is a text. */
