@@ -42,7 +42,7 @@ export function describeError(error: unknown): string {
   if (error.code === 'forbidden_for_role') return 'Your role does not allow this. Ask an admin of your organization.'
   if (error.code === 'not_found') return 'This does not exist, or you have no access to it.'
   if (error.code === 'id_taken') {
-    return 'An earlier attempt succeeded, but its answer did not arrive. Look for what it made before you begin anew.'
+    return 'An earlier attempt succeeded and its answer did not arrive, or this was deleted meanwhile. Look before you begin anew.'
   }
   return error.message
 }

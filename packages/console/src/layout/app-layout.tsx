@@ -18,7 +18,9 @@ import { PAGES } from './pages.ts'
 export function AppLayout() {
   const isLost = useEvents()
   const me = useMe()
-  useLayoutEffect(() => setShownOrganization(me.organization.id), [me.organization.id])
+  // That of the time when the page was opened: what was typed since then is meant for it.
+  const [openedIn] = useState(me.organization.id)
+  useLayoutEffect(() => setShownOrganization(openedIn), [openedIn])
   const prompt = usePasswordPrompt()
   const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
@@ -151,6 +153,7 @@ function OrganizationMenu() {
         onClick: async () => {
           await navigate({ to: '/' })
           await mutate('switchOrganization', { body: { organization_id: organization.id } })
+          setShownOrganization(organization.id)
         },
       }))}
     />
@@ -196,27 +199,32 @@ const PROMPTS = {
   },
 }
 
-/** Opens the page to sign in, which comes back to this one. */
-const signIn = () =>
-  window.location.assign(`/sign-in?next=${encodeURIComponent(window.location.pathname + window.location.search)}`)
+/**
+ * Opens the page to sign in. It comes back to this one, unless the person has several organizations: a sign-in begins
+ * in the first, where the page of the same address would be another one.
+ */
+function signIn({ organizations }: { organizations: readonly unknown[] }) {
+  const here = encodeURIComponent(window.location.pathname + window.location.search)
+  window.location.assign(organizations.length > 1 ? '/sign-in' : `/sign-in?next=${here}`)
+}
 
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
 function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
-  const { account, organization } = useMe()
+  const person = useMe()
+  const { account, organization } = person
   const { email, has_password: hasPassword } = account
   const close = () => {
     answerPasswordPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
-    if (kind === 'sign_in') signIn()
+    if (kind === 'sign_in') signIn(person)
   }
   if (!hasPassword)
     return (
-      <Dialog title="Sign in again" onClose={close} actions={<Button label="Sign in" onClick={signIn} />}>
+      <Dialog title="Sign in again" onClose={close} actions={<Button label="Sign in" onClick={() => signIn(person)} />}>
         <p>
           {kind === 'confirm'
             ? 'This change needs a sign-in of the last 10 minutes, and your account has no password.'
-            : 'Your sign-in has ended.'}{' '}
-          You come back to this page.
+            : 'Your sign-in has ended.'}
         </p>
       </Dialog>
     )
@@ -230,7 +238,8 @@ function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
           ? call('confirmPassword', { body: { password } })
           : call('signIn', { body: { email, password } }))
         // A sign-in begins in the first organization of the person, and the page may be one of another.
-        if (me.organization.id !== organization.id && me.organizations.some(({ id }) => id === organization.id)) {
+        const isOther = kind === 'sign_in' && me.organization.id !== organization.id
+        if (isOther && me.organizations.some(({ id }) => id === organization.id)) {
           me = await call('switchOrganization', { body: { organization_id: organization.id } })
         }
         queryClient.setQueryData(['getMe', {}], me)

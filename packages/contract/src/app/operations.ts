@@ -311,7 +311,7 @@ export const APP_OPERATIONS = completeRows({
   listModels: { summary: 'List the models that workflows may choose', success: ok(workflows.ModelList) },
   startScheduled: {
     summary: 'Start a workflow as its schedule does',
-    description: 'Now, in a new session, with the text of a scheduled run. The schedule stays as it is.',
+    description: 'Now, in a new session, with the context of a scheduled run. The schedule stays as it is.',
     body: workflows.StartScheduledIn,
     success: { status: 202, schema: workflows.AppStartOut, description: 'Accepted.' },
   },

@@ -34,7 +34,7 @@ export type ResendPreviewOut = Static<typeof ResendPreviewOut>
 
 export const ResendJobOut = Closed('ResendJobOut', 'Payloads that are sent again together.', {
   id: Uuid('The job.'),
-  status: StringEnum(['running', 'stopped', 'done'], '`running` until all were sent, or a person has stopped it.'),
+  status: StringEnum(['running', 'stopped', 'done'], '`running` until all were sent, or it was stopped.'),
   total: Int('Its payloads.'),
   done: Int('How many were sent, or not sent for a reason.'),
   not_sent: Int('How many of these were not sent: their webhook source was deleted, or asks for approval now.'),
