@@ -115,7 +115,7 @@ function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): vo
   const lengths = values.map((value) => (typeof value === 'string' ? value.length : 0))
   const length = lengths.reduce((sum, each) => sum + each, 0)
   if (name === '_+_') meter.chargeText(length)
-  else meter.charge(length * (STEPS_PER_CHARACTER[name] ?? 1 / 8))
+  else meter.charge(length * (name === 'contains' && length > LONG_TEXT ? 3 / 8 : (STEPS_PER_CHARACTER[name] ?? 1 / 8)))
   const [text, pattern] = values
   if ((name === 'matches' || name === 'capture') && typeof text === 'string' && typeof pattern === 'string') {
     const weight = weighPattern(pattern)
@@ -126,10 +126,12 @@ function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): vo
   }
 }
 
+/** Longer than a context with a word that is looked for, of which rules may look for hundreds. */
+const LONG_TEXT = 10_500
+
 /** Steps for each character in functions that walk through a text; others take an eighth. */
 const STEPS_PER_CHARACTER: Readonly<Record<string, number>> = {
   bytes: 1,
-  contains: 3 / 8,
   // More than linear time.
   int: 8,
   uint: 8,

@@ -30,7 +30,7 @@ import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
 
 /** Aliases of a file: the library looks for the anchor of each among all. */
-const MAX_ALIASES = 200
+const MAX_ALIASES = 500
 
 /** A file with what its aliases repeat ("billion laughs"), in characters; each value counts as so many more. */
 const MAX_WEIGHT = 256 * 1024

@@ -74,6 +74,13 @@ describe('the built-in agent', () => {
     })
   })
 
+  test('finds the closest name among all of a large context', async () => {
+    const others = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [String(index), 1]))
+    const run = startRun({ context: JSON.stringify({ ...others, total: 5, 'order no': 'B-7' }) })
+    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'payload_incomplete' })
+    expect(run.steps.at(-1)?.data).toMatchObject({ details: { missing: [{ field: 'order_id', closest: 'order no' }] } })
+  })
+
   test('sends nothing when the input message holds a condition', async () => {
     const inputMessage = 'Never send orders of less than 5 EUR.'
     const run = startRun({ inputMessage })

@@ -90,7 +90,8 @@ describe('a payload from lines', () => {
     ['the same line twice', { a: 1 }, 'a: 2\nA: 2', { a: 2 }],
     ['null for a name without a value', { a: null, b: 1 }, 'a:\nb: 2', { a: null, b: 2 }],
     ['names in other scripts', { 注文番号: 'A', Größe: 1 }, '注文番号：B\ngröße: 2', { 注文番号: 'B', Größe: 2 }],
-    ['names in upper case', { Straße: 'A', οδός_α: 'A' }, 'STRASSE: B\nΟΔΌΣ Α: C', { Straße: 'B', οδός_α: 'C' }],
+    ['names with ß and with ss', { Masse: 1, Maße: 'A' }, 'Masse: 5\nMaße: 3x4', { Masse: 5, Maße: '3x4' }],
+    ['names in upper case', { Straße: 'A', οδός_α: 'A' }, 'STRAẞE: B\nΟΔΌΣ Α: C', { Straße: 'B', οδός_α: 'C' }],
   ])('has the values of %s', (_what, example, context, payload) => {
     expect(fill(example, context)).toEqual(payload)
   })

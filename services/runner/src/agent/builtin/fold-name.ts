@@ -15,8 +15,8 @@ export function foldName(name: string): string {
         .replace(/(\p{Script=Latin})\p{M}+/gu, '$1')
         .normalize('NFC')
         .replace(/[^\p{L}\p{M}\p{N}]+/gu, '')
-        // ß is SS, and ς and σ are Σ. Lower case alone depends on what follows a Σ.
-        .toUpperCase()
         .toLowerCase()
+        // The lower case of a Σ depends on what follows it.
+        .replaceAll('ς', 'σ')
   return folded === '' ? name : folded
 }

@@ -32,11 +32,12 @@ export function refuseIncomplete(
   const unused = listUnusedNames(context, payloads)
   if (unusable.length + missing.length + unused.length === 0) return
   const shown = unused.slice(0, MAX_DETAILS)
-  const findClosest = closestNameFinder(shown)
+  // The listed fields are compared with all names, the others with those that are shown.
+  const [findClosest, findShown] = [closestNameFinder(unused), closestNameFinder(shown)]
   const details = {
     sources: payloads.slice(0, MAX_DETAILS).map(({ source }) => source),
-    missing: missing.slice(0, MAX_DETAILS).map(({ source, field }) => {
-      return { source, field: toText(field), closest: findClosest(field) }
+    missing: missing.slice(0, MAX_DETAILS).map(({ source, field }, index) => {
+      return { source, field: toText(field), closest: (index < MAX_LISTED ? findClosest : findShown)(field) }
     }),
     unusable: unusable.slice(0, MAX_DETAILS).map((entry) => ({ ...entry, field: toText(entry.field) })),
     unused: shown,

@@ -53,6 +53,7 @@ export class ModelError extends Error {
 
 /** A quota that is used up: OpenAI answers 429 with this code, and waiting does not help. */
 const QUOTA_EXCEEDED = /insufficient_quota|billing_hard_limit_reached|credit balance is too low/iu
+const SERVER_ERROR = /server.?error|api.?error|overload|unavailable|time.?out/iu
 /** Azure answers 400 when its content filter rejects the prompt, and so do others that have its code. */
 const PROMPT_FILTERED =
   /"code"\s*:\s*"content_filter"|content management policy|ResponsibleAIPolicyViolation|content_policy_violation/u
@@ -85,7 +86,15 @@ export function toModelError(
   if (!APICallError.isInstance(error)) {
     if (brokenBy) return unreachable(brokenBy)
     // An error as the end of a stream, whose status was 200 at its beginning.
-    const kind = kindOf(Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode))
+    const status = Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode)
+    const text = causes
+      .map(({ message, code }) => `${String(message)} ${String(code)}`)
+      .join(' ')
+      .slice(0, 10_000)
+    if (QUOTA_EXCEEDED.test(text))
+      return notAvailable('model_quota_exceeded', `The quota of the model's API is used up: ${said}`)
+    // The packages of the providers give 500 to each error that they do not know.
+    const kind = status === 500 && !SERVER_ERROR.test(text) ? undefined : kindOf(status)
     if (!kind) return unreadable(`The model's answer does not follow its API: ${said}`)
     const message = "The model's API ended its answer with an error"
     return new ModelError('model_unavailable', kind, message, { detail: `${message}: ${said}` })
@@ -155,14 +164,17 @@ function kindOf(status: number): 'limited' | 'unavailable' | undefined {
   return status === 408 || status === 409 || status >= 500 ? 'unavailable' : undefined
 }
 
-/** What holds up all runs of a model: some servers send a time of the clock in place of a delay. */
-const MAX_RETRY_AFTER_MS = 3_600_000
+/** It holds up all runs of a model, also when the account has more quota before its end. */
+const MAX_RETRY_AFTER_MS = 86_400_000
+/** A delay of more seconds is a time of the clock, which some servers send in its place. */
+const CLOCK_SECONDS = 1_000_000_000
 
 /** The delay in milliseconds of `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date). */
 export function readRetryAfter(headers: Record<string, string | undefined>, now: number): number | null {
   const [inMs = '', after = ''] = [headers['retry-after-ms'], headers['retry-after']]
   const date = after.endsWith(' GMT') ? Date.parse(after) : Number.NaN
-  const delayMs = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : date - now
+  const time = Number(after) > CLOCK_SECONDS ? Number(after) * 1_000 : date
+  const delayMs = isDecimal(inMs) ? Number(inMs) : isDecimal(after) && !(time > 0) ? Number(after) * 1_000 : time - now
   return Number.isFinite(delayMs) ? Math.max(0, Math.ceil(Math.min(delayMs, MAX_RETRY_AFTER_MS))) : null
 }
 

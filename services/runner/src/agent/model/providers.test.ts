@@ -124,14 +124,21 @@ test.each(
   expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })
 })
 
+const ending = (message: string, code: number): ModelTurn => ({
+  failure: 'custom',
+  respond: (response) =>
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .end(`data: ${JSON.stringify({ error: { message, code } })}\n\n`),
+})
+
 test('an error as the end of a stream is one of its status, and not an answer that cannot be read six times', async () => {
-  const limited = 'data: {"error":{"message":"Overloaded","code":429}}\n\n'
-  const turn: ModelTurn = {
-    failure: 'custom',
-    respond: (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(limited),
-  }
-  const turns = [...Array.from({ length: 7 }, () => turn), sends('1'), ends]
+  const turns = [...Array.from({ length: 7 }, () => ending('Overloaded', 429)), sends('1'), ends]
   expect(await execute('openai-compatible', true, turns)).toMatchObject({ error: null, sent: ['1'] })
+  const spent = await execute('openai-compatible', true, [ending('insufficient_quota', 429), ends])
+  expect(spent.error).toMatch(/^model_quota_exceeded/)
+  const unknown = Array.from({ length: 6 }, () => ending('policy', 500))
+  expect((await execute('openai-compatible', true, [...unknown, ends])).error).toMatch(/^model_answer_invalid/)
 })
 
 const OUTAGES: ModelTurn[] = [

@@ -127,7 +127,7 @@ describe('the built-in agent with rules', () => {
   })
 
   test('finds the fields of a context in JSON in any spelling, also in lists', async () => {
-    const lines = '[{"Unit-Price": 2.50}, {"unitPrice": 1234567890123456.78}]'
+    const lines = '[{"Unit-Price": 2.50}, {"unitPrice": 1234567890123456.78}, {"unitPrice": 199.90000000000001}]'
     const context = `{"Order ID": 12345678901234567890, "order": {"Lines": ${lines}}}`
     const rules = `deliveries:
   - to: Support desk
@@ -137,7 +137,7 @@ describe('the built-in agent with rules', () => {
     const run = ruledRun(rules, { context })
     await run.execute(agent)
     expect(run.sent.map(({ payload }) => payload)).toEqual([
-      { subject: '12345678901234567890', tags: ['2.5', '1234567890123456.78'] },
+      { subject: '12345678901234567890', tags: ['2.5', '1234567890123456.78', '199.9'] },
     ])
   })
 

@@ -75,8 +75,10 @@ function toMap(object: { readonly [name: string]: ContextValue }): FieldMap {
 
 function toRuleValue(value: ContextValue): unknown {
   if (value instanceof NumberText) {
-    // As text, so that no digit is lost; number(…) refuses it.
-    return isExactNumber(value.source) ? Number(value.source) : value.source
+    // As text, so that no digit is lost; number(…) refuses it. Some programs write 199.9 as 199.90000000000001.
+    const [digits = ''] = value.source.split(/e/iu)
+    const isRounded = digits.includes('.') && digits.replace(/^-?0*\.?0*/u, '').replace('.', '').length <= 17
+    return isRounded || isExactNumber(value.source) ? Number(value.source) : value.source
   }
   if (Array.isArray(value)) return value.map(toRuleValue)
   return isContextObject(value) ? toMap(value) : value
