@@ -166,5 +166,7 @@ function describeSyntaxError(error: unknown): string {
   const message = error instanceof Error ? error.message : ''
   const [position] = / at position \d+( \(line \d+ column \d+\))?/.exec(message) ?? []
   if (position) return `unexpected text${position}`
-  return / end of /.test(message) ? 'it ends too early' : 'a value is missing, or is a text without double quotes'
+  return message.startsWith('Unexpected end of ')
+    ? 'it ends too early'
+    : 'a value is missing, or is a text without double quotes'
 }

@@ -54,9 +54,9 @@ export function writeJson(
 
 async function writeInTurns(res: ServerResponse, bytes: Buffer): Promise<void> {
   let written = 0
-  for (; bytes.length - written > MAX_IN_TURN && !res.closed; written += MAX_IN_TURN) {
+  for (; bytes.length - written > MAX_IN_TURN && !res.closed && !res.writableEnded; written += MAX_IN_TURN) {
     res.write(bytes.subarray(written, written + MAX_IN_TURN))
     await setImmediate()
   }
-  res.end(bytes.subarray(written))
+  if (!res.writableEnded) res.end(bytes.subarray(written))
 }

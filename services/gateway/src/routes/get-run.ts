@@ -43,7 +43,7 @@ function waitForEnd(
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) return sendError(res, error)
       ctx.logger.warn({ task: 'read a run for which a request waited', error: describeError(error) }, 'task.failed')
-      answer(text)
+      answer(ended ? JSON.stringify(ended) : text)
     }
   }
   const forget = ctx.runWaits.add({
