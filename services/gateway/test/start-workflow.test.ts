@@ -204,11 +204,11 @@ describe('409', () => {
 describe('422', () => {
   test.each<[field: string, code: string, bodies: unknown[]]>([
     ['body', 'missing', [undefined, '', 'null']],
-    ['body', 'model_attributes_type', ['[]', '"text"', '1', 'true', `${'['.repeat(8_000)}${']'.repeat(8_000)}`]],
+    ['body', 'model_attributes_type', ['[]', '"text"', '1', 'true', `${'['.repeat(100_000)}${']'.repeat(100_000)}`]],
     ['context', 'missing', [{}]],
     ['context', 'string_type', [{ context: null }, { context: 1 }, { context: ['go'] }, { context: {} }]],
     ['context', 'string_type', ['{"context":1e400}', `{"context":${'1'.repeat(90_000)}}`]],
-    ['context', 'string_type', [`{"context":${'['.repeat(8_000)}${']'.repeat(8_000)}}`]],
+    ['context', 'string_type', [`{"context":${'['.repeat(100_000)}${']'.repeat(100_000)}}`]],
     ['context', 'string_too_short', [{ context: '' }, { context: ' \u0085\u2003\n' }]],
     ['context', 'string_too_long', [{ context: 'x'.repeat(10_001) }, { context: '🚀'.repeat(10_001) }]],
     ['context', 'string_unicode', [{ context: 'a\u0000b' }, '{"context":"\\ud83d"}', '{"context":"\\ude80\\ud83d"}']],
@@ -217,7 +217,6 @@ describe('422', () => {
     ['more', 'extra_forbidden', [{ context: 'go', more: 1 }]],
     ['__proto__', 'extra_forbidden', ['{"context":"go","__proto__":{"a":1}}']],
     ['body', 'too_many_fields', [Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`f${n}`, 1]))]],
-    ['body', 'too_deep', [`{"context":${'['.repeat(100_000)}${']'.repeat(100_000)}}`]],
   ])('reports %s as %s', async (field, code, bodies) => {
     for (const body of bodies) {
       const answer = await gateway.start(newId(), body)

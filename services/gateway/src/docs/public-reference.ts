@@ -29,7 +29,6 @@ const FIELD_CODES: readonly FieldCode[] = [
   'extra_forbidden',
   'model_attributes_type',
   'too_many_fields',
-  'too_deep',
   'string_type',
   'string_too_short',
   'string_too_long',
