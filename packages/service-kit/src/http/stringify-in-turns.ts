@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Characters of JSON that are made in one turn of the event loop: 4 Mi take 20 ms. */
+/** Characters of JSON that are made in one turn of the event loop: 4 Mi take 20 ms (2 cores, November 2026). */
 const MAX_IN_TURN = 128 * 1024
 
 /**
