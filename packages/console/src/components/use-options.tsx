@@ -49,6 +49,8 @@ export function useOptions<Option>(
     id,
     onKey,
     items,
+    /** The marked option. */
+    chosen: options[chosen],
     /** Marks the first option again, or none. */
     restart: () => setActive(initial),
     /** What the text field needs. */

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useDeferredValue, useState } from 'react'
+import { useDeferredValue, useEffect, useEffectEvent, useState } from 'react'
 import { queryFor } from '../api/index.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
@@ -16,10 +16,8 @@ const SHOWN_OF_LIST = 5
 const NOTHING_FOUND =
   'Nothing found. Names are found by a part of them, texts and payloads by their words and numbers, ids as a whole, and those of runs and deliveries by their last 8 characters.'
 
-/** Finds pages by name, and everything else by name, id or request id. */
-export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
-  const navigate = useNavigate()
-  const [text, setText] = useState('')
+/** What the text finds, and whether more may come. Until it is searched, what an earlier text has found is kept. */
+function useFound(pages: readonly PageEntry[], text: string) {
   const wanted = useDeferredValue(text.trim())
   const search = useQuery({
     ...queryFor('search', { query: { q: wanted } }),
@@ -32,10 +30,11 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
   const options = { enabled: wanted.length > 2, placeholderData: keepPreviousData, refetchInterval: false } as const
   const deliveries = useQuery({ ...queryFor('listAllDeliveries', { query }), ...options })
   const runs = useQuery({ ...queryFor('listRuns', { query }), ...options })
+  const isOld = ({ isPlaceholderData }: { isPlaceholderData: boolean }) => isPlaceholderData || wanted !== text.trim()
   const found = [
     ...[...pages, { to: '/account', label: 'Account', icon: 'account' } as const]
       .filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
-      .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to }, by: undefined })),
+      .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to }, isOld: false })),
     ...(wanted.length > 1 ? (search.data?.data ?? []) : []).map(({ kind, id, title, detail }) => {
       const [icon, name, linkOf] = THINGS[kind]
       return {
@@ -44,7 +43,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         title,
         detail: [name, detail].filter(Boolean).join(' · '),
         link: linkOf(id),
-        by: search,
+        isOld: isOld(search),
       }
     }),
     ...(wanted.length > 2 ? (deliveries.data?.data ?? []) : [])
@@ -55,7 +54,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         title: tellingFields(body) || 'Delivery',
         detail: `Delivery to ${source ?? 'a deleted source'} · ${statusText(outcome)}`,
         link: linkTo('delivery', id),
-        by: deliveries,
+        isOld: isOld(deliveries),
       })),
     ...(wanted.length > 2 ? (runs.data?.data ?? []) : [])
       .filter(({ id }) => search.data?.data.every((each) => each.id !== id))
@@ -65,15 +64,30 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         title: firstLine || 'Run',
         detail: `Run of ${workflow.name} · ${statusText(status)}`,
         link: linkTo('run', id),
-        by: runs,
+        isOld: isOld(runs),
       })),
   ]
-  const choices = useOptions(found, ({ link, by }) => {
-    // What an earlier text has found is shown until the new one is searched.
-    if (by && (by.isPlaceholderData || wanted !== text.trim())) return
+  return { found, isSearching: search.isFetching || deliveries.isFetching || runs.isFetching }
+}
+
+/** Finds pages by name, and everything else by name, id or request id. */
+export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
+  const navigate = useNavigate()
+  const [text, setText] = useState('')
+  const { found, isSearching } = useFound(pages, text)
+  const open = ({ link }: (typeof found)[number]) => {
     onClose()
     void navigate(link)
-  })
+  }
+  const choices = useOptions(found, open)
+  const { chosen } = choices
+  // Enter waits for what the text finds.
+  const isFound = chosen?.isOld === false
+  const [isEntered, setIsEntered] = useState(false)
+  const openChosen = useEffectEvent(() => chosen && open(chosen))
+  useEffect(() => {
+    if (isEntered && isFound) openChosen()
+  }, [isEntered, isFound])
   return (
     <Dialog title="Find" className="command-menu" onClose={onClose}>
       <TextField
@@ -88,9 +102,15 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         value={text}
         onValue={(typed) => {
           setText(typed)
+          setIsEntered(false)
           choices.restart()
         }}
-        onKeyDown={(event) => void choices.onKey(event)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.nativeEvent.isComposing) return void choices.onKey(event)
+          // Otherwise it presses what has the focus after the dialog.
+          event.preventDefault()
+          setIsEntered(true)
+        }}
       />
       <ul id={choices.id} role="listbox" aria-label="Found">
         {choices.items(
@@ -106,7 +126,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
       </ul>
       {found.length === 0 ? (
         <p className="muted" role="status">
-          {search.isFetching || deliveries.isFetching || runs.isFetching ? 'Searching …' : NOTHING_FOUND}
+          {isSearching ? 'Searching …' : NOTHING_FOUND}
         </p>
       ) : null}
     </Dialog>
