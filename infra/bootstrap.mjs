@@ -25,6 +25,10 @@ async function main([command, ...args]) {
     throw new UserError('Usage: node infra/bootstrap.mjs start|test [arguments]')
   }
   if (NODE === undefined) throw new UserError(noNodeMessage())
+  // Vite takes the file names in its URLs apart at these.
+  if ((IS_WINDOWS ? /[#?]/ : /[#?\\]/).test(ROOT)) {
+    throw new UserError(`The page cannot be built in a folder with #, ? or \\ in its name: ${ROOT}. Move or rename it.`)
+  }
   handleSignals()
   await installIfNeeded()
   return command === 'start' ? await runNode(['infra/local-stack/src/main.ts', ...args]) : await test(args)

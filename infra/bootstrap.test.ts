@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -261,6 +261,14 @@ describe('the bootstrap', () => {
       stdout: '',
       stderr: 'Usage: node infra/bootstrap.mjs start|test [arguments]\n',
     })
+    expect(await takeCalls()).toEqual([''])
+  })
+
+  test('installs nothing in a folder whose name the page could not be built in', async () => {
+    const sources = workspace
+    workspace = `${sources} C#`
+    await rename(sources, workspace)
+    expect(await run('start')).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('rename it.') })
     expect(await takeCalls()).toEqual([''])
   })
 })
