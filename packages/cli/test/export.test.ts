@@ -86,12 +86,16 @@ describe('wf export', () => {
           verify: false,
         }),
       ),
-      workflows: AWKWARD.map((text, index) =>
-        awkwardWorkflow(text, AWKWARD_NAMES[index] ?? `Workflow ${index}`, index),
-      ),
+      workflows: [
+        ...AWKWARD.map((text, index) => awkwardWorkflow(text, AWKWARD_NAMES[index] ?? `Workflow ${index}`, index)),
+        { name: 'Lines', files: [{ name: 'many', content: 'a\n'.repeat(50_001) }] },
+      ],
     })
     expect(applied).toMatchObject({ organization: { outcome: 'created' } })
-    expect(await changesOf((await exportManifest()).stdout)).toEqual([])
+    const { stdout } = await exportManifest()
+    expect(await changesOf(stdout)).toEqual([])
+    // As a block, these lines would occupy the event loop for more than 50 ms.
+    expect(stdout).toContain(`content: "${String.raw`a\n`.repeat(50_001)}"`)
     expect(await changesOf((await exportManifest('--json')).stdout, 'exported.json')).toEqual([])
   })
 

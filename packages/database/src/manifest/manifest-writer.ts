@@ -46,12 +46,14 @@ function createYamlWriter(write: WriteText, header: string): ManifestWriter {
     part: (part, item) => {
       const text = toYaml({ workflows: [{ [part]: [withoutNulls(item)] }] })
       if (openPart !== part) write(`    ${part}:\n`)
-      write(text.split('\n').slice(2).join('\n'))
+      write(text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1))
       openPart = part
     },
     end: () => {},
   }
 }
+
+const BLOCK_MAX_LINES = 50_000
 
 function toYaml(value: object): string {
   const document = new Document(value, { aliasDuplicateObjects: false })
@@ -62,13 +64,16 @@ function toYaml(value: object): string {
     },
     Scalar: (_key, node) => {
       if (typeof node.value !== 'string') return
-      // As a block, it would end with the empty line before the next section, or lose lines of white space alone. Only
-      // in quotes can a terminal's output escape what would control the terminal (`guardTerminal` in packages/cli).
-      if (/(?:^|\n)[\t ]*\n$|^[\n\t ]+$|[[\p{Cc}\p{Cf}]--[\n\t]]/v.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
+      // As a block, it would end with the empty line before the next section, lose lines of white space alone, or take
+      // 0.2 s of the event loop. Only in quotes can a terminal's output escape what would control the terminal
+      // (`guardTerminal` in packages/cli).
+      const needsQuotes = /(?:^|\n)[\t ]*\n$|^[\n\t ]+$|[[\p{Cc}\p{Cf}]--[\n\t]]/v
+      const isLong = node.value.split('\n', BLOCK_MAX_LINES + 1).length > BLOCK_MAX_LINES
+      if (isLong || needsQuotes.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
-  // On several lines, the library would write a backslash into a line that is a space.
-  return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER })
+  // In quotes of its own, the library needs 0.3 s for a MiB, and writes a backslash into a line that is a space.
+  return document.toString({ lineWidth: 0, doubleQuotedAsJSON: true })
 }
 
 function createJsonWriter(write: WriteText): ManifestWriter {
