@@ -91,7 +91,7 @@ describe('the webhook sources that a description names', () => {
 })
 
 describe('quoted texts that name no webhook source', () => {
-  const sources = [{ name: 'Order intake' }, { name: 'CRM' }]
+  const sources = [{ name: 'Order intake' }, { name: 'CRM' }, { name: 'The "big" «shop»' }, { name: '5" disks' }]
 
   test.each([
     ['Post to "Order intake", then to "Shipping".', ['Shipping']],
@@ -99,6 +99,7 @@ describe('quoted texts that name no webhook source', () => {
     ['“Shipping”, „Lager“, «Stock», 「倉庫」', ['Shipping', 'Lager', 'Stock', '倉庫']],
     ['"Shipping" and "shipping"', ['Shipping']],
     ['Say "post it to the CRM now".', []],
+    ['Send to the "Big"  «Shop», "The "big" «shop»", 5" disks and "big".', ['big']],
     ['a 5" disk and\n a "name"', ['name']],
     ['"" "  "', []],
     [`"${'x'.repeat(201)}" "y"`, ['y']],

@@ -28,39 +28,39 @@ export function findNamedSources<Source extends { readonly name: string }>(
   text: string,
   sources: readonly Source[],
 ): Source[] {
-  return createSearch(sources)(text)
+  return [...new Set(findNames(tokenize(text), sources).map(({ source }) => source))]
 }
 
-function createSearch<Source extends { readonly name: string }>(
+/** Where the tokens have the names of sources, in their order. */
+function findNames<Source extends { readonly name: string }>(
+  tokens: readonly string[],
   sources: readonly Source[],
-): (text: string) => Source[] {
+): { readonly source: Source; readonly start: number; readonly end: number }[] {
   const root: NameNode<Source> = { next: new Map() }
   for (const source of sources) {
     let node = root
-    for (const token of tokenize(source.name)) {
+    for (const token of tokenize(source.name).map(foldToken)) {
       const child = node.next.get(token) ?? { next: new Map() }
       node.next.set(token, child)
       node = child
     }
     if (node !== root) node.source ??= source
   }
-  return (text) => {
-    const named = new Set<Source>()
-    const tokens = tokenize(text)
-    let steps = 0
-    for (let start = 0, end = 1; start < tokens.length; start = end, end = start + 1) {
-      let found: Source | undefined
-      let node = root.next.get(tokens[start] ?? '')
-      for (let next = start + 1; node; next += 1) {
-        if (node.source) [found, end] = [node.source, next]
-        node = node.next.get(tokens[next] ?? '')
-        steps += 1
-      }
-      if (steps > MAX_STEPS) return []
-      if (found) named.add(found)
+  const names = []
+  const folded = tokens.map(foldToken)
+  let steps = 0
+  for (let start = 0, end = 1; start < folded.length; start = end, end = start + 1) {
+    let source: Source | undefined
+    let node = root.next.get(folded[start] ?? '')
+    for (let next = start + 1; node; next += 1) {
+      if (node.source) [source, end] = [node.source, next]
+      node = node.next.get(folded[next] ?? '')
+      steps += 1
     }
-    return [...named]
+    if (steps > MAX_STEPS) return []
+    if (source) names.push({ source, start, end })
   }
+  return names
 }
 
 /**
@@ -71,19 +71,23 @@ const QUOTED = /"([^"\n]*)"|[“„]([^“”„\n]*)[”“]|«([^«»\n]*)»|�
 
 const UNKNOWN_NAMES_MAX = 20
 
+/** In place of the names of sources, which may have quotation marks: no text has it, for PostgreSQL stores none. */
+const KNOWN = '\0'
+
 /**
  * Finds texts in quotation marks that name none of the webhook sources, each once, in order, at most 20. They may be
  * names of sources that do not exist. Texts that are longer than a name are left out.
  */
 export function findUnknownNames(text: string, sources: readonly { readonly name: string }[]): string[] {
   const unknown = new Map<string, string>()
-  const search = createSearch(sources)
-  for (const [, ...parts] of text.matchAll(QUOTED)) {
+  const tokens = tokenize(text)
+  for (const { start, end } of findNames(tokens, sources)) tokens.fill('', start, end).fill(KNOWN, start, start + 1)
+  for (const [, ...parts] of tokens.join('').matchAll(QUOTED)) {
     const name = parts.find((part) => part !== undefined)?.trim() ?? ''
-    if (name === '' || name.length > 2 * WEBHOOK_SOURCE_NAME_MAX_LENGTH) continue
-    const key = tokenize(name).join('')
+    if (name === '' || name.includes(KNOWN) || name.length > 2 * WEBHOOK_SOURCE_NAME_MAX_LENGTH) continue
+    const key = tokenize(name).map(foldToken).join('')
     if (countCodePoints(name) > WEBHOOK_SOURCE_NAME_MAX_LENGTH || unknown.has(key)) continue
-    if (search(name).length === 0) unknown.set(key, name)
+    unknown.set(key, name)
     if (unknown.size === UNKNOWN_NAMES_MAX) break
   }
   return [...unknown.values()]
@@ -97,9 +101,12 @@ export function normalizeText(text: string): string {
   return text.replace(MANY_MARKS, '$1').normalize('NFC')
 }
 
-/** The words, single other characters and single spaces of the text, in lower case. */
+/** The words, single other characters and runs of white space of the text. */
 function tokenize(text: string): string[] {
-  return Array.from(normalizeText(text).trim().match(TOKEN) ?? [], (token) =>
-    token.trim() === '' ? ' ' : token.toLowerCase(),
-  )
+  return normalizeText(text).trim().match(TOKEN) ?? []
+}
+
+/** A token as it is compared. */
+function foldToken(token: string): string {
+  return token.trim() === '' ? ' ' : token.toLowerCase()
 }
