@@ -190,8 +190,39 @@ workflows:
     const both = await apply(manifest(source({ verify: false }), source({ verify: false, name: 'Other' })))
     const [one, two] = sourcesOf(both.json()) as { id: string }[]
     const swapped = [source({ id: one?.id, name: 'Other', verify: false }), source({ id: two?.id, verify: false })]
-    // Their names are taken while they are saved: nothing is stored.
-    expect(await apply(manifest(...swapped))).toMatchObject({ exitStatus: 1, stderr: '' })
+    const refused = await apply(manifest(...swapped), '--dry-run')
+    expect(refused.exitStatus).toBe(1)
+    expect(refused.stderr.match(/webhook_sources\[\d\]\.name: is the name of [^.]*exchanged at once/g)).toHaveLength(2)
+  })
+
+  test('gives a name to another source after the one that has it got a new one, in any order', async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `Source ${index}`)
+    const first = await apply(manifest(...names.map((name) => source({ name, verify: false }))))
+    const ids = (sourcesOf(first.json()) as { id: string }[]).map(({ id }) => id)
+    const renamed = [
+      ...ids.map((id, index) => source({ id, name: `Source ${index + 1}`, verify: false })),
+      source({ name: 'Source 0', verify: false }),
+    ]
+    expect((await apply(manifest(...renamed), '--dry-run')).exitStatus).toBe(0)
+    const second = await apply(manifest(...renamed))
+    const outcomes = [
+      ...ids.map((id, index) => ({ id, name: `Source ${index + 1}`, outcome: 'changed' })),
+      { outcome: 'created' },
+    ]
+    expect(sourcesOf(second.json())).toMatchObject(outcomes)
+    const again = await apply(manifest(...renamed))
+    expect(sourcesOf(again.json())).toMatchObject(renamed.map(() => ({ outcome: 'unchanged' })))
+    const tools = [{ name: 'me', path: '/' }]
+    const lookup = (name: string, id?: string) => ({ name, id, kind: 'http', url: endpoint.url, tools })
+    const [a, b] = [newId(), newId()]
+    await applyLookups(lookup('A', a), lookup('B', b))
+    const moved = await applyLookups(lookup('B', a), lookup('C', b), lookup('A'))
+    expect(moved.lookups.map(({ outcome }) => outcome)).toEqual(['changed', 'changed', 'created'])
+    const exchanged = await apply(
+      { organization: { name: 'Acme' }, lookups: [lookup('C', a), lookup('B', b)] },
+      '--dry-run',
+    )
+    expect(exchanged.stderr).toContain('exchanged at once')
   })
 
   test('connects look-ups with the tools that are allowed, keeps a secret that it leaves out, and exports them', async () => {

@@ -9,7 +9,7 @@ import {
   type PersonEdit,
   recordApplied,
 } from '@workflow-service/database/manifest'
-import { InternalCallError, type InternalClient } from '@workflow-service/service-kit/internal-client'
+import { InternalCallError } from '@workflow-service/service-kit/internal-client'
 import { checkManifests, formatWarnings, type ManifestWarning } from './check-manifests.ts'
 import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
@@ -165,11 +165,12 @@ async function applyFiles(
   const hasSources = manifests.some(
     ({ webhook_sources: sources = [], lookups = [] }) => sources.length + lookups.length > 0,
   )
-  const dispatcher = hasSources ? ctx.dispatcher() : undefined
+  if (hasSources) ctx.dispatcher()
   const applied: Applied[] = []
   for (const planned of await write(ctx, manifests, options)) {
-    const sources = dispatcher ? await saveSources(ctx, dispatcher, planned) : []
-    const lookups = dispatcher ? await saveLookups(ctx, dispatcher, planned) : []
+    const { webhookSources } = planned
+    const sources = await saveInOrder(webhookSources, MAX_CONCURRENT_SAVES, (each) => saveSource(ctx, planned, each))
+    const lookups = await saveInOrder(planned.lookups, 1, (each) => saveLookup(ctx, planned, each))
     applied.push({ ...planned, sources, lookups })
   }
   const unverified = new Set(
@@ -223,23 +224,23 @@ function toEditJson({ kind, id, name, action, by, at, count }: PersonEdit): obje
   return { kind, id, name, action, by, at, count }
 }
 
-async function saveSources(
-  ctx: OperatorContext,
-  dispatcher: InternalClient,
-  applied: AppliedManifest,
+/** Saves all, at most `atOnce` concurrently, each after the one whose name it takes. The results have their order. */
+async function saveInOrder<Planned extends { readonly id: string; readonly after: string | undefined }>(
+  planned: readonly Planned[],
+  atOnce: number,
+  send: (each: Planned) => Promise<SaveResult>,
 ): Promise<SaveResult[]> {
-  const { webhookSources } = applied
-  const results: SaveResult[] = []
-  for (let start = 0; start < webhookSources.length; start += MAX_CONCURRENT_SAVES) {
-    const batch = webhookSources.slice(start, start + MAX_CONCURRENT_SAVES)
-    results.push(...(await Promise.all(batch.map((source) => saveSource(ctx, dispatcher, applied, source)))))
+  const results = new Map<string, SaveResult>()
+  for (let left = planned; left.length > 0; left = left.filter(({ id }) => !results.has(id))) {
+    const ids = new Set<string | undefined>(left.map(({ id }) => id))
+    const next = left.filter(({ after }) => !ids.has(after)).slice(0, atOnce)
+    for (const result of await Promise.all(next.map(send))) results.set(result.id, result)
   }
-  return results
+  return planned.flatMap(({ id }) => results.get(id) ?? [])
 }
 
 async function saveSource(
   ctx: OperatorContext,
-  dispatcher: InternalClient,
   applied: AppliedManifest,
   source: AppliedManifest['webhookSources'][number],
 ): Promise<SaveResult> {
@@ -248,7 +249,7 @@ async function saveSource(
   const result = await save(ctx, applied, source, async () => {
     const verify = source.shouldVerify ? 'if_changed' : 'never'
     const request = { params, query: { verify, version: source.version }, body: source.save } as const
-    const { status, body: saved } = await dispatcher.call('saveWebhookSource', request)
+    const { status, body: saved } = await ctx.dispatcher().call('saveWebhookSource', request)
     const isUnchanged = before?.updated_at === saved.updated_at && before.verified_at === saved.verified_at
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     return { name: saved.name, outcome, verified: saved.verified_at !== null }
@@ -256,22 +257,17 @@ async function saveSource(
   return { verified: (before?.verified_at ?? null) !== null, ...result }
 }
 
-async function saveLookups(
+async function saveLookup(
   ctx: OperatorContext,
-  dispatcher: InternalClient,
   applied: AppliedManifest,
-): Promise<SaveResult[]> {
-  const results: SaveResult[] = []
-  for (const lookup of applied.lookups) {
-    const { id, outcome, version, save: body } = lookup
-    const params = { organization_id: applied.organization.id, lookup_id: id }
-    const send = async () => {
-      if (outcome !== 'unchanged') await dispatcher.call('saveLookup', { params, query: { version }, body })
-      return { outcome }
-    }
-    results.push(await save(ctx, applied, lookup, send))
-  }
-  return results
+  lookup: AppliedManifest['lookups'][number],
+): Promise<SaveResult> {
+  const { id, outcome, version, save: body } = lookup
+  const params = { organization_id: applied.organization.id, lookup_id: id }
+  return await save(ctx, applied, lookup, async () => {
+    if (outcome !== 'unchanged') await ctx.dispatcher().call('saveLookup', { params, query: { version }, body })
+    return { outcome }
+  })
 }
 
 /** Saves a thing and records that in the audit log. An error of the dispatcher is the outcome. */

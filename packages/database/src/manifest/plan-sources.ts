@@ -19,6 +19,8 @@ interface PlannedSave<Save> extends PlannedThing {
   readonly save: Save
   /** The version that the plan is based on; 0 for a new thing. */
   readonly version: number
+  /** The one that has its name until it is saved: it comes first. */
+  readonly after: string | undefined
 }
 
 export interface PlannedWebhookSource extends PlannedSave<WebhookSourceIn> {
@@ -64,37 +66,64 @@ export async function planWebhookSources(
   const storedById = new Map(rows.map((row) => [row.id, row]))
   const live = rows.filter((row) => row.organizationId === organizationId && !row.isDeleted)
   const idByName = new Map(live.map((row) => [row.nameKey, row.id]))
-  const webhookSources = entries.map(({ id: givenId, verify = true, ...save }, index) => {
-    const key = normalizedName(save.name)
-    const idOfName = idByName.get(key)
-    const id = lowerCaseId(givenId) ?? idOfName ?? unusedId(organizationId, key, storedById)
+  const identities = identify(organizationId, 'webhook source', entries, idByName, storedById)
+  const webhookSources = entries.map(({ id: _id, verify = true, ...save }, index) => {
+    const { id, after, problem } = identities[index]!
     const stored = storedById.get(id)
     const path = `webhook_sources[${index}]`
     if (stored && stored.organizationId !== organizationId) {
       report(`${path}.id`, FOREIGN_ID)
     } else if (stored?.isDeleted) {
       report(`${path}.id`, 'is that of a deleted webhook source and cannot be used again: leave it out')
-    } else if (idOfName !== undefined && idOfName !== id && !givenIds.includes(idOfName)) {
-      report(`${path}.name`, `is the name of webhook source ${idOfName}: give that id, or another name`)
+    } else if (problem) {
+      report(`${path}.name`, problem)
     }
     const kept = absentFields(save, 'signing_secret', 'approval')
     const changes = stored && sourceChanges(ctx, stored, save, verify)
     const thing = toThing({ kind: 'webhook_source', id, name: save.name, kept }, changes)
-    return { ...thing, save, shouldVerify: verify, version: stored?.version ?? 0 }
+    return { ...thing, save, shouldVerify: verify, version: stored?.version ?? 0, after }
   })
+  const planned = new Set(identities.map(({ id }) => id))
   const sourceIdByName = new Map([
-    ...idByName,
+    ...[...idByName].filter(([, id]) => !planned.has(id)),
     ...webhookSources.map(({ id, name }): [string, string] => [normalizedName(name), id]),
   ])
   return { result: webhookSources, things: webhookSources, sourceIdByName }
 }
 
-/** An id derived from the name that no source has, not even a deleted or renamed one. */
-function unusedId(organizationId: string, key: string, stored: ReadonlyMap<string, StoredSource>): string {
-  for (let generation = 0; ; generation += 1) {
-    const id = deriveId('webhook source', organizationId, key, generation)
-    if (!stored.has(id)) return id
-  }
+/**
+ * Resolves the id of each entry: the given one, else that of the thing with this name, else one derived from the name
+ * that nothing has, not even something deleted or renamed. `problem`: something else keeps the name, or entries
+ * exchange names; each is saved alone, and no two have one name.
+ */
+function identify(
+  organizationId: string,
+  kind: 'webhook source' | 'look-up',
+  entries: readonly { readonly id?: string; readonly name: string }[],
+  idByName: ReadonlyMap<string, string>,
+  storedById: ReadonlyMap<string, unknown>,
+): { id: string; after: string | undefined; problem: string | undefined }[] {
+  const givenIds = new Set(entries.map(({ id }) => lowerCaseId(id)))
+  const identities = entries.map(({ id: givenId, name }) => {
+    const key = normalizedName(name)
+    const idOfName = idByName.get(key)
+    let id = lowerCaseId(givenId) ?? (givenIds.has(idOfName) ? undefined : idOfName)
+    for (let generation = 0; id === undefined; generation += 1) {
+      const derived = deriveId(kind, organizationId, key, generation)
+      if (!storedById.has(derived)) id = derived
+    }
+    return { id, after: idOfName === id ? undefined : idOfName }
+  })
+  const afterById = new Map(identities.map(({ id, after }) => [id, after]))
+  return identities.map(({ id, after }) => {
+    let before = after
+    for (let step = 1; before !== id && step < identities.length; step += 1) before = afterById.get(before ?? '')
+    const advice =
+      before === id
+        ? ', and names cannot be exchanged at once: apply a third name for one first'
+        : after !== undefined && !givenIds.has(after) && ': give that id, or another name'
+    return { id, after, problem: advice ? `is the name of ${kind} ${after}${advice}` : undefined }
+  })
 }
 
 /** What a save changes, by the dispatcher's own comparison. */
@@ -134,16 +163,19 @@ export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup
      FROM lookups WHERE organization_id = $1 OR id = ANY($2)`,
     [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
   )
-  const lookups = entries.map(({ id: givenId, ...save }, index): PlannedLookup => {
-    const key = normalizedName(save.name)
-    const named = rows.find((row) => row.organizationId === organizationId && row.nameKey === key)
-    const id = lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
-    const stored = rows.find((row) => row.id === id)
+  const storedById = new Map(rows.map((row) => [row.id, row]))
+  const own = rows.filter((row) => row.organizationId === organizationId)
+  const idByName = new Map(own.map((row) => [row.nameKey, row.id]))
+  const identities = identify(organizationId, 'look-up', entries, idByName, storedById)
+  const lookups = entries.map(({ id: _id, ...save }, index): PlannedLookup => {
+    const { id, after, problem } = identities[index]!
+    const stored = storedById.get(id)
     if (stored && stored.organizationId !== organizationId) report(`lookups[${index}].id`, FOREIGN_ID)
+    else if (problem) report(`lookups[${index}].name`, problem)
     // Without its name, the header goes.
     const kept = save.header_name ? absentFields(save, 'header_value') : []
     const thing = toThing({ kind: 'lookup', id, name: save.name, kept }, stored && lookupChanges(ctx, stored, save))
-    return { ...thing, save, version: stored?.version ?? 0 }
+    return { ...thing, save, version: stored?.version ?? 0, after }
   })
   return { result: lookups, things: lookups }
 }
