@@ -29,7 +29,9 @@ describe('wf sources list', () => {
     const { stdout } = await sources('list')
     expect(stdout).toMatch(new RegExp(`Order intake {2}[0-9a-f-]{36} {2}yes {5}\\d{4}-.* ${endpoint.url}/orders\n$`))
     const json = await sources('list', '--json')
-    expect(json.json()).toMatchObject([{ name: 'Order intake', has_signing_secret: true }])
+    expect(json.json()).toMatchObject([
+      { name: 'Order intake', has_signing_secret: true, example_request_body: { order_id: 'A-1' } },
+    ])
     expect(stdout + json.stdout).not.toContain('hunter2')
   })
 })

@@ -5,7 +5,7 @@ import {
   findWorkflows,
   hasWebhookSourceLog,
   listOrganizations,
-  listWebhookSources,
+  listSourceStates,
   listWorkflows,
   normalizedName,
   type OrganizationName,
@@ -84,7 +84,7 @@ export async function findSource(
   { includeDeleted = false } = {},
 ): Promise<{ readonly id: string; readonly name: string }> {
   const id = given.toLowerCase()
-  const sources = await listWebhookSources(db, organization.id)
+  const sources = await listSourceStates(db, organization.id)
   const found = sources.find((source) => source.id === id || normalizedName(source.name) === normalizedName(given))
   if (found) return found
   if (UUID_PATTERN.test(given) && includeDeleted && (await hasWebhookSourceLog(db, organization.id, id))) {

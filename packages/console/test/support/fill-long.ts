@@ -18,8 +18,8 @@ export async function fillLong(console: Console, owner: SignedIn) {
   await call('saveWorkflowUsers', { params, body: { user_ids: [filled.userId], version: usersVersion } })
 
   const [asked, warnedId] = [randomUUID(), randomUUID()]
-  const { data } = await call('listWebhookSources')
-  const { description, endpoint_url, example_request_body } = data.find(({ id }) => id === filled.sourceId)!
+  const source = await call('getWebhookSource', { params: { source_id: filled.sourceId } })
+  const { description, endpoint_url, example_request_body } = source
   await owner.saveSource({ name: long('Q'), description, endpoint_url, example_request_body, approval: 'always' })
   const ask = `Send the text to "${long('Q')}".`
   await call('createWorkflow', { body: { id: asked, name: long('V'), description: ask, scope } })

@@ -15,10 +15,16 @@ const LastRequestOut = Closed('LastRequestOut', 'A request to the endpoint.', {
   created_at: DateTime('When.'),
 })
 
-export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook source.', {
-  ...WebhookSourceOut.properties,
+const OF_APP = {
   version: Version,
   paused_by: Nullable(Str('Who paused it.')),
+  last_verification: Nullable(LastRequestOut),
+  last_payload: Nullable(LastRequestOut),
+}
+
+export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook source.', {
+  ...WebhookSourceOut.properties,
+  ...OF_APP,
   state: Optional(
     Closed('SourceStateOut', 'How it is; only of one source that is read.', {
       waiting_runs: Int('Runs that wait until it is resumed, at most 1,000.'),
@@ -30,14 +36,22 @@ export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook sour
       ),
     }),
   ),
-  last_verification: Nullable(LastRequestOut),
-  last_payload: Nullable(LastRequestOut),
 })
 export type AppWebhookSourceOut = Static<typeof AppWebhookSourceOut>
 
+const { description: _description, example_request_body: _example, ...LISTED } = WebhookSourceOut.properties
+
+/** A webhook source in a list: an organization may have 1,000, and each 100 KiB of texts for agents. */
+export const AppListedWebhookSourceOut = Closed(
+  'AppListedWebhookSourceOut',
+  'A webhook source without its description and its example, which are read with it.',
+  { ...LISTED, ...OF_APP },
+)
+export type AppListedWebhookSourceOut = Static<typeof AppListedWebhookSourceOut>
+
 export const AppWebhookSourceList = ListOf(
   'AppWebhookSourceList',
-  AppWebhookSourceOut,
+  AppListedWebhookSourceOut,
   'Every webhook source, sorted by name.',
 )
 

@@ -1,4 +1,4 @@
-import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import type { AppListedWebhookSourceOut, AppWebhookSourceOut } from '@workflow-service/contract'
 import type { Db } from '../connection/index.ts'
 import { isDeliveryVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { readSourceState } from './pause-source.ts'
@@ -50,26 +50,32 @@ const lastRequest = (kind: 'verification' | 'payload') => `(
   ORDER BY delivery.created_at DESC, delivery.id DESC LIMIT 1
 )`
 
-/**
- * The organization's sources with their last requests, sorted by name in code point order; or only the one of this id.
- */
-export async function listSourcesWithLastRequests(
-  db: Db,
-  viewer: Viewer,
-  sourceId?: string,
-): Promise<AppWebhookSourceOut[]> {
-  const rows = await queryVisible<AppWebhookSourceOut>(
+const LISTED_COLUMNS = `id, organization_id, name, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
+  created_at, updated_at, verified_at, version::text AS version, approval, paused_at, paused_by_name AS paused_by,
+  ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload`
+
+/** The organization's sources with their last requests, sorted by name in code point order. */
+export async function listSourcesWithLastRequests(db: Db, viewer: Viewer): Promise<AppListedWebhookSourceOut[]> {
+  return await queryVisible<AppListedWebhookSourceOut>(
     db,
     viewer,
-    `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
-       example_request_body, created_at, updated_at, verified_at, version::text AS version, approval, paused_at,
-       paused_by_name AS paused_by,
-       ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload
-     FROM webhook_sources AS source
-     WHERE organization_id = $1 AND deleted_at IS NULL ${sourceId === undefined ? '' : 'AND id = $3'}
-     ORDER BY name COLLATE "C", id`,
-    ...(sourceId === undefined ? [] : [sourceId]),
+    `SELECT ${LISTED_COLUMNS} FROM webhook_sources AS source
+     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
   )
-  const [state] = sourceId === undefined || !rows[0] ? [] : [await readSourceState(db, viewer.organizationId, sourceId)]
-  return rows.map((row) => ({ ...row, ...(state && { state }) }))
+}
+
+/** One source with its last requests and its state, unless it is deleted or of another organization. */
+export async function findSourceWithLastRequests(
+  db: Db,
+  viewer: Viewer,
+  sourceId: string,
+): Promise<AppWebhookSourceOut | undefined> {
+  const [source] = await queryVisible<AppWebhookSourceOut>(
+    db,
+    viewer,
+    `SELECT ${LISTED_COLUMNS}, description, example_request_body FROM webhook_sources AS source
+     WHERE organization_id = $1 AND deleted_at IS NULL AND id = $3`,
+    sourceId,
+  )
+  return source && { ...source, state: await readSourceState(db, viewer.organizationId, sourceId) }
 }

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import type { AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
+import type { AppListedWebhookSourceOut, AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
 import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
@@ -55,7 +55,7 @@ const Url = ({ url }: { url: string }) => (
   </span>
 )
 
-function Verified({ source }: { source: AppWebhookSourceOut }) {
+function Verified({ source }: { source: AppListedWebhookSourceOut }) {
   const { verified_at: at, last_verification: last, paused_at: pausedAt } = source
   if (pausedAt) return <LastStatus status="waiting" at={pausedAt} text="Paused" />
   if (last && last.outcome !== 'accepted' && last.outcome !== 'in_flight') return <Last request={last} />

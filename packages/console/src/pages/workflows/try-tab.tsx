@@ -1,8 +1,9 @@
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import type { AppListedWebhookSourceOut } from '@workflow-service/contract'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useEffect, useLayoutEffect, useState } from 'react'
-import { AppError, newId, refresh, useMe, useRead, mutate } from '../../api/index.ts'
+import { AppError, call, newId, refresh, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { type Bound, SelectField, TextAreaField } from '../../components/fields.tsx'
@@ -32,11 +33,23 @@ function linesOf(examples: readonly Readonly<Record<string, unknown>>[]): string
     .join('\n')
 }
 
-const names = (sources: readonly AppWebhookSourceOut[]) =>
+/** The examples of the first sources, or one of our own if there are none; undefined until they are read. */
+function useExamples(ids: readonly string[]): readonly Readonly<Record<string, unknown>>[] | undefined {
+  const first = ids.slice(0, MAX_LINES)
+  const read = useQuery({
+    queryKey: ['getWebhookSource', first],
+    queryFn: ({ signal }) =>
+      Promise.all(first.map((id) => call('getWebhookSource', { params: { source_id: id } }, signal))),
+  })
+  const examples = read.data?.map((source) => source.example_request_body)
+  return examples?.length === 0 || read.error ? [FIRST_EXAMPLE] : examples
+}
+
+const names = (sources: readonly AppListedWebhookSourceOut[]) =>
   new Intl.ListFormat('en').format(sources.map(({ name }) => name))
 
 /** Says what a start does at the endpoints: at once, or after a person has approved it. */
-function sendsText(sources: readonly AppWebhookSourceOut[]): string {
+function sendsText(sources: readonly AppListedWebhookSourceOut[]): string {
   const { none = [], first = [], always = [] } = Object.groupBy(sources, ({ approval }) => approval)
   return [
     none.length > 0 && `This really sends to ${names(none)}.`,
@@ -72,8 +85,8 @@ function TryForm(props: { action: string; text: string; initialSession: string }
   const canStart = readiness?.can_start
   const sources = readiness?.sources ?? []
   const used = all?.filter((source) => sources.some((named) => named.id === source.id)) ?? []
-  const examples = used.length > 0 ? used.map((source) => source.example_request_body) : [FIRST_EXAMPLE]
-  const example = readiness && all ? linesOf(examples) : ''
+  const examples = useExamples(used.map((source) => source.id))
+  const example = readiness && all && examples ? linesOf(examples) : ''
   const fix = useFix()
   const trial = useTrial()
   const form = useForm({

@@ -1,5 +1,6 @@
 import {
   deleteLookup,
+  findSourceWithLastRequests,
   listLookups,
   listSourcesWithLastRequests,
   listSourceStates,
@@ -20,7 +21,7 @@ const MAX_WORKFLOWS = 20
  * secrets.
  */
 export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
-  const find = async (principal: Principal, id: string) => (await listSourcesWithLastRequests(db, principal, id))[0]
+  const find = (principal: Principal, id: string) => findSourceWithLastRequests(db, principal, id)
   /** @throws ApiError 404 */
   const read = async (principal: Principal, id: string) => orNotFound(await find(principal, id), 'Webhook source')
   const setPaused =
