@@ -257,6 +257,37 @@ test('a new workflow whose answer was lost is saved as it was typed last', async
   expect((await owner.call('listWorkflows')).data).toMatchObject([{ name: 'Forward  orders' }])
 })
 
+test('a scheduled start or an evaluation whose answer was lost is made once when it is repeated', async () => {
+  const { page, owner, workflowId } = await openFilled()
+  browser.expectProblem(/ERR_FAILED/)
+  const body = { name: 'A', context: 'order_id: A-1', expected: [], version: null }
+  await owner.call('saveCase', { params: { workflow_id: workflowId, case_id: newId() }, body })
+  const makeTwice = async (path: string, button: string) => {
+    const sent: { id: string }[] = []
+    const url = `**/app/workflows/${workflowId}/${path}`
+    await page.route(url, async (route) => {
+      if (route.request().method() !== 'POST') return await route.fallback()
+      sent.push(route.request().postDataJSON() as { id: string })
+      if (sent.length > 1) return await route.continue()
+      await route.fetch()
+      return await route.abort()
+    })
+    await press(page, button)
+    await page.getByText('The server cannot be reached.').waitFor()
+    await press(page, button)
+    return sent
+  }
+  await show(page, `/workflows/${workflowId}/schedule`)
+  const starts = await makeTwice('auto-run/start', 'Run now as scheduled')
+  await page.waitForURL(`**/runs/${starts[0]!.id}`)
+  await show(page, `/workflows/${workflowId}/cases`)
+  const evaluations = await makeTwice('evaluations', 'Try the case')
+  await page.getByRole('dialog').waitFor()
+  const params = { workflow_id: workflowId }
+  expect((await owner.call('listEvaluations', { params })).data).toMatchObject([{ id: evaluations[0]!.id }])
+  expect(evaluations).toHaveLength(2)
+})
+
 test('a workflow is duplicated with a long name of emoji, and deleted by its name as the page shows it', async () => {
   const { owner, page } = await open()
   const id = newId()

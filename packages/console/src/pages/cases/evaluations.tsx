@@ -1,4 +1,5 @@
 import type { AppAnswer } from '@workflow-service/contract'
+import { useState } from 'react'
 import { newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Changes } from '../../components/changes.tsx'
@@ -68,14 +69,17 @@ function StartForm({ cases, onStarted }: { cases: number; onStarted: (id: string
   const params = { workflow_id: workflow.id }
   const models = useRead('listModels').data?.data ?? []
   const versions = useRead('listWorkflowVersions', { params }).data?.data ?? []
+  // Repeated with the same id, because its answer was lost, it tries nothing twice.
+  const [id, setId] = useState(newId)
   const form = useForm({
     values: { model: '', version_id: '', description: '', rules: '' },
     isTransient: true,
     async save({ model, version_id: version, description, rules }) {
       const drafts = { description: description.trim() ? description : null, rules: rules.trim() ? rules : null }
-      const body = { id: newId(), model: model || null, version_id: version || null, ...drafts }
+      const body = { id, model: model || null, version_id: version || null, ...drafts }
       await mutate('startEvaluation', { params, body })
-      onStarted(body.id)
+      setId(newId())
+      onStarted(id)
     },
   })
   return (
@@ -87,7 +91,7 @@ function StartForm({ cases, onStarted }: { cases: number; onStarted: (id: string
           {...form.field('model', 'Model')}
         />
         <SelectField
-          options={Object.fromEntries(versions.slice(1).map(({ id, number }) => [id, `Version ${number}`]))}
+          options={Object.fromEntries(versions.slice(1).map((each) => [each.id, `Version ${each.number}`]))}
           none="As it is now"
           {...form.field('version_id', 'Version')}
         />

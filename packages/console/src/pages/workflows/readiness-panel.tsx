@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { newId, useMe, useRead, mutate } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
@@ -167,7 +167,8 @@ export function useFix(): Action | undefined {
   const params = { workflow_id: workflow.id }
   const { data } = useRead('getReadiness', { params })
   const paused = workflow.triggers.find(({ trigger_source: kind }) => kind.slug === 'api')
-  const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
+  const [newTriggerId] = useState(newId)
+  const { id: triggerId, ...trigger } = paused ?? { id: newTriggerId, ...NEW_TRIGGER }
   const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
   const fixes: Record<keyof typeof UNMET, [label: string, fix: () => Promise<unknown>]> = {
     workflow_inactive: ['switch on', () => mutate('setWorkflowActive', { params, body: { is_active: true } })],

@@ -1,5 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { WorkflowDetailOut } from '@workflow-service/contract'
+import { useState } from 'react'
 import { mutate, newId } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Table } from '../../components/data-list.tsx'
@@ -58,8 +59,10 @@ export function WorkflowSchedulePage() {
       return (await mutate('saveAutoRun', { params, body })).auto_run
     },
   })
+  // Repeated with the same id, because its answer was lost, it starts nothing. A start leaves this page.
+  const [startId] = useState(newId)
   const startNow = async () => {
-    const { run_id: runId } = await mutate('startScheduled', { params, body: { id: newId() } })
+    const { run_id: runId } = await mutate('startScheduled', { params, body: { id: startId } })
     await navigate(linkTo('run', runId))
   }
   const { enabled, frequency } = form.values
