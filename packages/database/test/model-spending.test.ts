@@ -207,17 +207,18 @@ test('the models that runners offer are those of the last one, to the organizati
     is_default: false,
     data_region: null,
     currency: null,
-    fallback: null,
+    fallback: null as string | null,
     organization_ids: [],
     reads: [],
   }
   await recordModels(database.db, [{ ...model, name: 'old', model: 'openai:old' }])
   const offered = ['fast', 'others', 'slow'].map((name) => ({ ...model, name, model: `openai:${name}` }))
-  offered[1] = { ...offered[1]!, organization_ids: [newId()] as never }
+  offered[0]!.fallback = 'others'
+  offered[1] = { ...offered[1]!, fallback: 'slow', organization_ids: [newId()] as never }
   await Promise.all([1, 2, 3].map(() => recordModels(database.db, offered)))
   await database.db.prisma.organization.update({ where: { id: organizationId }, data: { offeredModels: ['slow'] } })
   expect(await listModels(database.db, organizationId)).toMatchObject([
-    { name: 'fast', is_offered: false },
-    { name: 'slow', is_offered: true },
+    { name: 'fast', is_offered: false, fallback: 'slow' },
+    { name: 'slow', is_offered: true, fallback: null },
   ])
 })

@@ -380,17 +380,23 @@ export async function assertOffered(tx: Transaction, { principal }: WorkflowEdit
   if (!isOffered) throw new EditRefused('model_not_offered')
 }
 
-/** What the runners offer to the organization, by name. */
+/** What the runners offer to the organization, by name, with the fallbacks of its runs. */
 export async function listModels(db: Connection, organizationId: string): Promise<ModelList['data']> {
-  const { rows } = await db.pool.query<ModelList['data'][number]>(
-    `SELECT model.name, model.model, model.is_default,
+  const { rows } = await db.pool.query<ModelList['data'][number] & { is_usable: boolean }>(
+    `SELECT model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) AS is_usable, model.name, model.model, model.is_default,
        organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered,
        model.data_region, model.currency, model.fallback, model.reads
      FROM models AS model JOIN organizations AS organization ON organization.id = $1
-     WHERE model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) ORDER BY model.name`,
+     ORDER BY model.name`,
     [organizationId],
   )
-  return rows
+  const findUsable = (name: string | null): string | null => {
+    const model = rows.find((each) => each.name === name)
+    return !model || model.is_usable ? name : findUsable(model.fallback)
+  }
+  return rows.flatMap(({ is_usable: isUsable, ...model }) =>
+    isUsable ? [{ ...model, fallback: findUsable(model.fallback) }] : [],
+  )
 }
 
 export async function saveWorkflowUsers(

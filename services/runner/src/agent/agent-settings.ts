@@ -1,4 +1,5 @@
 import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
+import type { AgentRun } from './agent.ts'
 import type { ModelOptions } from './model-options.ts'
 import { type Static, Type } from '@workflow-service/contract/type'
 
@@ -185,6 +186,10 @@ export interface ModelConfig {
   readonly fallback: string | null
   /** The organizations that may use it; empty: all. */
   readonly organizationIds: readonly string[]
+}
+
+export function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: AgentRun['run']): boolean {
+  return organizationIds.length === 0 || organizationIds.includes(organizationId)
 }
 
 /** The limit of an answer's tokens of a model that has prices and no limit of its own. */

@@ -1,6 +1,6 @@
 import { NOT_AVAILABLE, RunError } from '../run-errors.ts'
-import { type AgentConfig, BUILTIN, type ModelConfig } from './agent-settings.ts'
-import type { Agent, AgentRun } from './agent.ts'
+import { type AgentConfig, BUILTIN, isOfferedTo, type ModelConfig } from './agent-settings.ts'
+import type { Agent } from './agent.ts'
 import { builtinAgent } from './builtin/builtin-agent.ts'
 import type { AgentHooks } from './model/model-agent.ts'
 
@@ -36,10 +36,6 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
     }
     return (await agentOf(model))(run)
   }
-}
-
-function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: AgentRun['run']): boolean {
-  return organizationIds.length === 0 || organizationIds.includes(organizationId)
 }
 
 /** The model, its fallback, the fallback of that, and so on. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { createCapturedLogger, type ModelTurn } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
@@ -68,6 +69,23 @@ describe('a model whose API is unavailable', () => {
       expect(pair.lines).toContainEqual(expect.objectContaining({ msg: 'model.fallback_used', fallback: 'spare' }))
     },
   )
+
+  test('is replaced only by a fallback that the organization may use', async () => {
+    const broken = await startModelServer({ otherwise: { failure: 'status', status: 401 } })
+    const [foreign, own] = [await startModelServer({ otherwise: done }), await startModelServer({ otherwise: done })]
+    const models = [
+      modelConfig({ name: 'main', baseUrl: broken.baseUrl }),
+      modelConfig({ name: 'foreign', baseUrl: foreign.baseUrl, organizationIds: [randomUUID()] }),
+    ]
+    const run = startRun()
+    const spare = modelConfig({ name: 'spare', baseUrl: own.baseUrl, organizationIds: [run.run.organizationId] })
+    await run.execute(createModelAgent([...models, spare], {}, createClock(0))).catch(() => {})
+    expect(tell(run)[0]).toContain('The run continues with spare in place of main.')
+    await expect(startRun().execute(createModelAgent(models, {}, createClock(0)))).rejects.toMatchObject({
+      code: 'model_unauthorized',
+    })
+    expect(foreign.requests).toEqual([])
+  })
 
   test('is asked once by each later run while its outage lasts, and again as before after it', async () => {
     const pair = await createPair('openai', [], { otherwise: { failure: 'status', status: 503 } })

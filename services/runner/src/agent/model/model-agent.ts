@@ -13,9 +13,9 @@ import { formatSystemText } from '@workflow-service/contract/system-text'
 import type { Logger, Tracing } from '@workflow-service/service-kit'
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
-import type { ModelConfig } from '../agent-settings.ts'
+import { isOfferedTo, type ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listData, openAgentSteps, refuseCall, startText } from '../agent-steps.ts'
-import type { Agent, OwnModelKey } from '../agent.ts'
+import type { Agent, AgentRun, OwnModelKey } from '../agent.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, findReferences } from './attach-files.ts'
 import { askWithRetries, ModelOutageError } from './ask-with-retries.ts'
@@ -98,9 +98,11 @@ export function createModelAgent(
   }
   const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
   if (!shared) throw new TypeError('A model is needed')
-  /** The models with the organization's own keys, where it has some. */
-  const withOwnKeys = (usable: UsableModel, keys: readonly OwnModelKey[]): UsableModel => {
-    const fallback = usable.fallback && withOwnKeys(usable.fallback, keys)
+  /** The model and the fallbacks that the organization may use, with its own keys where it has some. */
+  const ofOrganization = (usable: UsableModel, run: AgentRun['run'], keys: readonly OwnModelKey[]): UsableModel => {
+    let { fallback } = usable
+    while (fallback && !isOfferedTo(fallback.config, run)) ({ fallback } = fallback)
+    fallback &&= ofOrganization(fallback, run, keys)
     const own = keys.find(({ model }) => model === usable.config.name)
     if (!own) return { ...usable, fallback }
     const config = { ...usable.config, apiKey: own.key, isOwnKey: true }
@@ -111,7 +113,7 @@ export function createModelAgent(
     run.signal.throwIfAborted()
     const { id: run_id, organizationId: organization_id } = run.run
     const opened = openAgentSteps(run)
-    const first = withOwnKeys(shared, await run.readModelKeys())
+    const first = ofOrganization(shared, run.run, await run.readModelKeys())
     let ctx: ModelRun = {
       ...findModel(first, opened),
       run,
