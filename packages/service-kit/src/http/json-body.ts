@@ -90,13 +90,13 @@ const [OPENING_BRACKET, OPENING_BRACE, CLOSING_BRACKET, CLOSING_BRACE] = [0x5b, 
 
 /**
  * Counts commas, which separate members and list items, and open brackets, both outside strings. Reads no further than
- * the limits.
+ * the limits. Returns the number of members and items.
  * @throws ApiError 422 `too_many_fields`, `too_deep`
  */
 export function assertSimple(
   bytes: Uint8Array,
   { maxMembers = Infinity, maxDepth = Infinity }: Omit<BodyLimits, 'maxBytes'>,
-): void {
+): number {
   let [members, depth] = [1, 0]
   for (let index = 0; index < bytes.length; index += 1) {
     const byte = bytes[index]
@@ -112,6 +112,7 @@ export function assertSimple(
       throw bodyError('too_deep', `must not nest objects and lists more than ${maxDepth} levels deep`)
     }
   }
+  return members
 }
 
 /** Returns the index of the quote that ends the string that begins at `start`; beyond the last byte without one. */

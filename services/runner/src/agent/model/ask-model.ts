@@ -10,7 +10,7 @@ import {
 } from 'ai'
 import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError, toModelError } from './model-error.ts'
-import { ModelAnswerLimitError } from './model-limits.ts'
+import { countMembers, MODEL_ANSWER_MAX_MEMBERS, ModelAnswerLimitError } from './model-limits.ts'
 import type { AskModel, AttachedFile, ModelAnswer, ModelAnswerContent, ModelUsage } from './model-question.ts'
 import { adaptRequests } from './provider-requests.ts'
 import { createProviderModel, MODEL_PROVIDERS, modelBaseUrl } from './providers.ts'
@@ -111,8 +111,11 @@ const MAX_TOOL_CALLS_PER_ANSWER = 100
  * tool, the SDK writes a message with the names of all tools.
  */
 function readToolCalls(inputs: string[]): LanguageModelMiddleware {
+  let membersLeft = MODEL_ANSWER_MAX_MEMBERS
   const read = ({ type, input }: { readonly type: string; readonly input?: unknown }): void => {
-    if (type !== 'tool-call' || inputs.push(String(input)) <= MAX_TOOL_CALLS_PER_ANSWER) return
+    if (type !== 'tool-call') return
+    membersLeft -= countMembers(Buffer.from(String(input)), membersLeft)
+    if (inputs.push(String(input)) <= MAX_TOOL_CALLS_PER_ANSWER) return
     throw new ModelAnswerLimitError(
       `The model's answer has more than ${MAX_TOOL_CALLS_PER_ANSWER} tool calls, so none of them was executed`,
     )

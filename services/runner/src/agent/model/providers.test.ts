@@ -93,6 +93,11 @@ test.each(VARIANTS)(
   },
 )
 
+const many = {
+  name: 'send_to_order_intake',
+  arguments: { order_id: '2', list: Array.from({ length: 20_000 }, () => 1.5) },
+}
+
 /** Answers after which a run fails: of each model, or of a compatible one alone. */
 const FATAL: [what: string, code: string, turns: ModelTurn[], config?: Partial<ModelConfig>][] = [
   ['a call that is cut off', 'model_answer_cut_off', [{ toolCalls: [send('1')], finishReason: 'length' }]],
@@ -101,6 +106,7 @@ const FATAL: [what: string, code: string, turns: ModelTurn[], config?: Partial<M
   ['a filtered prompt', 'model_refused', [{ failure: 'prompt_blocked' }]],
   ['no answer twice', 'model_answer_invalid', [{}, {}]],
   ['too many calls', 'model_answer_invalid', [{ toolCalls: Array.from({ length: 101 }, () => send('1')) }]],
+  ['too many list items', 'model_answer_invalid', [{ toolCalls: [many, send('1'), many] }]],
 ]
 const FATAL_OF_ONE: typeof FATAL = [
   [
