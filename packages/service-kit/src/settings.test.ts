@@ -17,6 +17,7 @@ const Settings = Type.Object({
     description: 'The token.',
     examples: ['…'],
   }),
+  RATIO: Type.Number({ default: 1, description: 'A ratio.', examples: [0.5] }),
   COLORS: Type.String({ default: '', description: 'Colors.', examples: ['red,blue'] }),
 })
 const valid = { DATABASE_URL: 'postgres://localhost/x', INTERNAL_API_TOKEN: 't'.repeat(32) }
@@ -38,7 +39,7 @@ const errorsOf = (env: NodeJS.ProcessEnv): readonly string[] => {
 describe('readSettings', () => {
   test('turns text into numbers and booleans and fills in defaults', () => {
     const settings = readSettings(Settings, { ...valid, TRUST_PROXY: 'true' })
-    expect(settings).toEqual({ ...valid, PORT: 8080, TRUST_PROXY: true, COLORS: '' })
+    expect(settings).toEqual({ ...valid, PORT: 8080, TRUST_PROXY: true, RATIO: 1, COLORS: '' })
   })
 
   test('counts an empty value as absent', () => {
@@ -46,7 +47,12 @@ describe('readSettings', () => {
     expect(errorsOf({ ...valid, DATABASE_URL: '' })).toEqual([expect.stringMatching(/^DATABASE_URL is missing/)])
   })
 
-  test('checks the limits of infinite numbers too', () => {
+  test('refuses infinite numbers, with and without a limit', () => {
+    for (const RATIO of ['Infinity', '-1e999']) {
+      expect(errorsOf({ ...valid, RATIO })).toEqual([
+        `RATIO must be a finite number (it is "${RATIO}"). A ratio. Example: RATIO=0.5`,
+      ])
+    }
     expect(errorsOf({ ...valid, PORT: 'Infinity' })).toEqual([
       'PORT must be at most 65535 (it is "Infinity"). The port. Example: PORT=8080',
     ])

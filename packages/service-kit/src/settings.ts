@@ -116,8 +116,12 @@ function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<s
   const validate = ajv.compile(schema)
   const given = { ...settings }
   const errors = validate(settings) ? [] : toFieldErrors(validate.errors ?? [], [], describeError)
+  // Ajv takes "Infinity" and "1e999" for numbers: a limit may refuse them, but not every setting has one.
+  const infinite = Object.keys(settings)
+    .filter((name) => [Infinity, -Infinity].includes(settings[name] as number))
+    .map((field) => ({ field, code: 'infinite', message: 'must be a finite number' }))
   return new Map(
-    errors.map(({ field, code, message }) => {
+    [...infinite, ...errors].map(({ field, code, message }) => {
       const isHidden = code === 'missing' || (schema.properties[field] as { writeOnly?: boolean }).writeOnly
       return [field, isHidden ? message : `${message} (it is ${JSON.stringify(given[field])})`]
     }),

@@ -114,6 +114,7 @@ export const agentSettings = {
     Type.Integer({
       // OpenAI's Responses API refuses less.
       minimum: 16,
+      maximum: 10_000_000,
       description:
         "Maximum tokens of one answer, with those of its reasoning; unset uses the limit of the model's API.",
       examples: [4_096],
