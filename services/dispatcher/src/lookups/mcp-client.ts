@@ -217,12 +217,19 @@ export function untilResponse(id: unknown): NonNullable<ReadBody['isComplete']> 
   }
 }
 
-const EVENT_END = /\r?\n\r?\n/
+// A line ends with CRLF, LF or CR (WHATWG HTML, "Server-sent events").
+const LINE_END = /\r\n|\n|\r/
+const EVENT_END = /(?:\r\n|\n|\r(?!\n)){2}/
+
+/** The data of an event; the stream may begin with a byte-order mark. */
+function dataOf(event: string): string {
+  const lines = event.replace(/^\xef\xbb\xbf/, '').split(LINE_END)
+  return lines.flatMap((line) => (line.startsWith('data:') ? [line.slice(5)] : [])).join('\n')
+}
 
 function isResponse(event: string, id: unknown): boolean {
-  const data = event.split(/\r?\n/).flatMap((line) => (line.startsWith('data:') ? [line.slice(5)] : []))
   try {
-    const message = JSON.parse(data.join('\n')) as Record<string, unknown>
+    const message = JSON.parse(dataOf(event)) as Record<string, unknown>
     return message['id'] === id && ('result' in message || 'error' in message)
   } catch {
     return false
