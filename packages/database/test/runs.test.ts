@@ -32,6 +32,9 @@ async function runAll(sessionId: string, results: (string | null)[]): Promise<vo
   }
 }
 
+/** A run with its one step. */
+const small = (number: number) => [number, 1, false]
+
 describe('listEarlierRuns', () => {
   test('returns the newest runs before this one, oldest first, with their journals', async () => {
     const { sessionId } = await start(acme.db, acme)
@@ -53,17 +56,27 @@ describe('listEarlierRuns', () => {
     expect([await read(4), await read(2), await read(1)]).toMatchObject([{ text: 'New.' }, { text: 'Old.' }, undefined])
   })
 
-  test('returns no run whose journal would bring those that are read beyond 8 MiB, and none before it', async () => {
+  test('reads no journal of more than 4 MiB, and none that is beyond 8 MiB in all, compressed or not', async () => {
     const { sessionId } = await start(acme.db, acme)
-    for (let n = 0; n < 2; n++) await start(acme.db, acme, sessionId)
-    await runAll(sessionId, [null, null, null])
-    const list = async () =>
-      (await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 4, limit: 3 })).map((run) => run.number)
-    expect(await list()).toEqual([1, 2, 3])
-    const [, second] = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
-    const data = { code: 'large', text: 'x'.repeat(9 * 1_048_576) }
-    await acme.db.prisma.runStep.create({ data: { runId: second!.id, position: 9, epoch: 1, kind: 'note', data } })
-    expect(await list()).toEqual([3])
+    for (let n = 0; n < 5; n++) await start(acme.db, acme, sessionId)
+    await runAll(sessionId, [null, null, null, null, null, null])
+    const list = async () => {
+      const runs = await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 7, limit: 6 })
+      return runs.map(({ number, steps, isTooLarge = false }) => [number, steps.length, isTooLarge])
+    }
+    expect(await list()).toEqual([1, 2, 3, 4, 5, 6].map(small))
+    const runs = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
+    const add = async (number: number, mebibytes: number, text = () => 'x') => {
+      const runId = runs[number - 1]!.id
+      const data = { code: 'large', text: Array.from({ length: mebibytes * 1_048_576 }, text).join('') }
+      await acme.db.prisma.runStep.create({ data: { runId, position: 9, epoch: 1, kind: 'note', data } })
+    }
+    await add(5, 5)
+    expect(await list()).toEqual([1, 2, 3, 4].map(small).concat([[5, 0, true], small(6)]))
+    await add(6, 3)
+    await add(4, 3, () => String.fromCharCode(32 + Math.random() * 94))
+    await add(2, 3)
+    expect(await list()).toEqual([[1, 0, true], [2, 0, true], small(3), [4, 2, false], [5, 0, true], [6, 2, false]])
   })
 })
 

@@ -1,5 +1,13 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import { column, type Db, insertMissing, listsOf, runStatement, statement } from '../connection/index.ts'
+import {
+  column,
+  type Db,
+  insertMissing,
+  listsOf,
+  type RowOfStatement,
+  runStatement,
+  statement,
+} from '../connection/index.ts'
 import { type Lease, stepsOfRow, toStepRows } from '../deliveries/index.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
@@ -45,25 +53,25 @@ export async function appendSteps(
   return appends.map(({ lease }) => epochs.get(lease.sessionId) === lease.epoch)
 }
 
-const READ_STEPS = statement('runs/read-steps', {
+export const STEP_COLUMNS = {
   runId: column.uuid,
   position: column.integer,
   kind: column.text<JournalStep['kind']>(),
   data: column.json<JournalStep['data']>(),
   earlierSteps: column.json<NewJournalStep[]>().orNull,
   createdAt: column.timestamptz,
-})
+}
+const READ_STEPS = statement('runs/read-steps', STEP_COLUMNS)
 
 export async function readSteps(db: Db, runId: string): Promise<readonly JournalStep[]> {
-  return (await readStepsOfRuns(db, [runId])).get(runId) ?? []
+  const { rows } = await runStatement(db, READ_STEPS, [[runId]])
+  return groupSteps(rows).get(runId) ?? []
 }
 
-/** The journals of these runs, by run. A run without steps has no entry. */
-export async function readStepsOfRuns(
-  db: Db,
-  runIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly JournalStep[]>> {
-  const { rows } = await runStatement(db, READ_STEPS, [runIds])
+/** The journals of runs, by run. A run without steps has no entry. */
+export function groupSteps(
+  rows: readonly RowOfStatement<typeof READ_STEPS>[],
+): ReadonlyMap<string, readonly JournalStep[]> {
   const journals = new Map<string, JournalStep[]>()
   for (const { runId, ...row } of rows) {
     // The kind says which data it is.

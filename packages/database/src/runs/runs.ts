@@ -1,16 +1,18 @@
+import { setImmediate } from 'node:timers/promises'
 import type { JournalStep, SessionSummaryStep } from '@workflow-service/contract'
 import {
   column,
   type Db,
   listsOf,
   queryRows,
+  type RowOfColumns,
   type RowOfStatement,
   runStatement,
   statement,
 } from '../connection/index.ts'
 import type { Lease } from '../deliveries/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
-import { readStepsOfRuns } from './journal.ts'
+import { groupSteps, STEP_COLUMNS } from './journal.ts'
 
 const CLAIM_NEXT_RUN = statement(
   'runs/claim-next-run',
@@ -108,35 +110,65 @@ const LIST_EARLIER_RUNS = statement('runs/list-earlier-runs', {
 
 /** Bytes of the journals of earlier runs that are read together: more than the largest share of a prompt needs. */
 const EARLIER_RUNS_MAX_BYTES = 8 * 1_048_576
+/** Of one of them: a larger one leaves room for others. */
+const EARLIER_RUN_MAX_BYTES = 4 * 1_048_576
+
+/** Characters of JSON. */
+const MAX_PARSED_PER_TURN = 1_048_576
+
+const READ_EARLIER_STEPS = statement(
+  'runs/read-earlier-steps',
+  { ...STEP_COLUMNS, data: column.text().orNull, earlierSteps: column.text().orNull },
+  { MAX_BYTES: EARLIER_RUNS_MAX_BYTES, RUN_MAX_BYTES: EARLIER_RUN_MAX_BYTES },
+)
 
 /** An earlier run of a session. */
 export type EarlierRun = Omit<RowOfStatement<typeof LIST_EARLIER_RUNS>, 'bytes'> & {
+  /** None if the retention has deleted them. */
   readonly steps: readonly JournalStep[]
+  /** Whether the journal has steps that were not read, and none is in `steps`. */
+  readonly isTooLarge?: boolean
 }
 
 /**
- * The newest `limit` finished runs of the session before run `number`, oldest first, with their journals: fewer if
- * these are larger than 8 MiB in all.
+ * The newest `limit` finished runs of the session before run `number`, oldest first, with their journals: those of 4
+ * MiB at most, and no more than the newest 8 MiB in all.
  */
 export async function listEarlierRuns(
   db: Db,
   organizationId: string,
   range: { readonly sessionId: string; readonly number: number; readonly limit: number },
 ): Promise<readonly EarlierRun[]> {
-  const { rows } = await runStatement(db, LIST_EARLIER_RUNS, [
+  const { rows: runs } = await runStatement(db, LIST_EARLIER_RUNS, [
     organizationId,
     range.sessionId,
     range.number,
     range.limit,
   ])
+  // What is stored compressed is larger when it is read, never smaller.
   let left = EARLIER_RUNS_MAX_BYTES
-  const tooLarge = rows.findIndex(({ bytes }) => (left -= bytes) < 0)
-  const read = rows.slice(0, tooLarge === -1 ? undefined : tooLarge)
-  const steps = await readStepsOfRuns(
-    db,
-    read.map(({ runId }) => runId),
-  )
-  return read.toReversed().map(({ bytes: _bytes, ...run }) => ({ ...run, steps: steps.get(run.runId) ?? [] }))
+  const small = runs.filter(({ bytes }) => bytes <= EARLIER_RUN_MAX_BYTES && (left -= bytes) >= 0)
+  const ids = small.map(({ runId }) => runId)
+  const tooLarge = new Set(runs.flatMap(({ runId }) => (ids.includes(runId) ? [] : [runId])))
+  const { rows: steps } = await runStatement(db, READ_EARLIER_STEPS, [ids])
+  for (const { runId, data } of steps) if (data === null) tooLarge.add(runId)
+  const read: RowOfColumns<typeof STEP_COLUMNS>[] = []
+  let characters = 0
+  for (const { data, earlierSteps, ...step } of steps) {
+    if (data === null || tooLarge.has(step.runId)) continue
+    read.push({ ...step, data: JSON.parse(data), earlierSteps: JSON.parse(earlierSteps ?? 'null') })
+    characters += data.length
+    // 8 MiB would hold up a turn of the event loop for 40 ms.
+    if (characters > MAX_PARSED_PER_TURN) {
+      characters = 0
+      await setImmediate()
+    }
+  }
+  const journals = groupSteps(read)
+  return runs.toReversed().map(({ bytes: _bytes, ...run }) => {
+    const isTooLarge = tooLarge.has(run.runId)
+    return { ...run, steps: journals.get(run.runId) ?? [], ...(isTooLarge && { isTooLarge }) }
+  })
 }
 
 /** Runs before a run that are searched for a summary. */

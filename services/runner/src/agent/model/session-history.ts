@@ -46,7 +46,8 @@ export async function readEarlierRuns(
   own: SessionSummaryStep | undefined,
 ): Promise<EarlierRuns> {
   const { runs, total } = await run.history(MAX_EARLIER_RUNS)
-  const isWhole = runs.length === total
+  // The retention may have deleted others.
+  const isWhole = runs.length < MAX_EARLIER_RUNS && !runs.some(({ isTooLarge }) => isTooLarge)
   const read = runs.flatMap(({ steps }) => findSummary(steps) ?? []).findLast(({ text }) => text !== '')
   const summary = own && own.text !== '' ? own : (read ?? (isWhole ? undefined : await run.readSummary()))
   return { summary, runs: runs.filter(({ number }) => number > (summary?.through ?? 0)), total }
@@ -144,6 +145,6 @@ function formatRun(run: EarlierRun): string {
   return [
     `A run of the workflow ${run.workflowName}, which ${status}. It was started with:`,
     startText(run),
-    ...lines,
+    ...(run.isTooLarge ? ['What it did is too much to be shown.'] : lines),
   ].join('\n')
 }

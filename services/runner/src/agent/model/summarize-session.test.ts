@@ -6,6 +6,7 @@ import { end, PROVIDERS, useModelAgent } from '../../../test/support/model-agent
 import type { ModelConfig } from '../agent-settings.ts'
 import { BUILTIN } from '../agent-settings.ts'
 import { createAgent } from '../create-agent.ts'
+import { formatHistory, readEarlierRuns } from './session-history.ts'
 
 const orders = webhookSource('Order intake', { message: 'x' })
 const usage = { inputTokens: 100, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
@@ -187,6 +188,23 @@ describe('earlier runs that exceed their share of the prompt', () => {
     const asked = summaryRequests()[0]!.conversation.messages[0]!.text
     expect(asked).toMatch(/A summary of the runs 11 to 20:.*A-56 .*A-79 /s)
     expect(asked).not.toContain('A-55 ')
+  })
+
+  test('are whole if others were deleted; a journal that is too large says so, and may have the summary', async () => {
+    let searches = 0
+    const read = (isTooLarge: boolean) =>
+      readEarlierRuns(
+        {
+          history: () => Promise.resolve({ runs: [{ ...earlier(8), number: 8, isTooLarge }], total: 8 }),
+          readSummary: () => Promise.resolve(void (searches += 1)),
+        },
+        undefined,
+      )
+    await read(false)
+    expect(searches).toBe(0)
+    const { text } = formatHistory(await read(true), { budgetTokens: 300, isHalved: false })
+    expect(text).toMatch(/A-8 x+\nWhat it did is too much to be shown\.$/)
+    expect(searches).toBe(1)
   })
 
   test('are not summarized if they fit, or if no run is to be read', async () => {
