@@ -12,6 +12,7 @@ import { callTool, createClock, end, PROVIDERS } from '../../../test/support/mod
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelProvider } from '../agent-settings.ts'
 import { createModelAgent } from './model-agent.ts'
+import type { ModelGate } from './model-gate.ts'
 
 const send = callTool('send_to_audit_log', { message: 'hello' })
 const done = end()
@@ -67,6 +68,30 @@ describe('a model whose API is unavailable', () => {
       expect(asked).toContain('hello')
       expect(asked).not.toContain('secret thoughts')
       expect(pair.lines).toContainEqual(expect.objectContaining({ msg: 'model.fallback_used', fallback: 'spare' }))
+    },
+  )
+
+  test.each([{ apiKey: 'sk-other' }, {}])(
+    'is replaced by the same model at another address or with another key: %j',
+    async (other) => {
+      const limited = await startModelServer({
+        turns: [{ failure: 'status', status: 429, retryAfterSeconds: 60 }],
+        otherwise: done,
+      })
+      const second = await startModelServer({ otherwise: done })
+      const limits = new Set<string>()
+      const modelGate: ModelGate = {
+        reserve: (pace) => Promise.resolve({ delayMs: limits.has(pace) ? 60_000 : 0, isReserved: !limits.has(pace) }),
+        isBlocked: (pace) => limits.has(pace),
+        recordLimit: (pace) => Promise.resolve(void limits.add(pace)),
+      }
+      const configs = [
+        modelConfig({ name: 'main', baseUrl: limited.baseUrl }),
+        modelConfig({ name: 'spare', baseUrl: 'apiKey' in other ? limited.baseUrl : second.baseUrl, ...other }),
+      ]
+      const run = startRun()
+      await run.execute(createModelAgent(configs, { modelGate }, createClock(0))).catch(() => {})
+      expect(run.dataOf('model_answer')[0]).toMatchObject({ model_name: 'spare' })
     },
   )
 

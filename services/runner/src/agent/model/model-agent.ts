@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   END_RUN,
   fitRunPrompt,
@@ -93,7 +94,7 @@ export function createModelAgent(
   const toUsable = (config: ModelConfig, fallback: UsableModel | undefined, ownKey?: string): UsableModel => {
     const ask = createAskModel(config, clock.now, hooks.fetch, hooks.tracing)
     const model = `${config.provider}:${config.modelName}`
-    const pace = ownKey === undefined ? model : `${model} ${ownKey}`
+    const pace = `${model} ${ownKey ?? fingerprint([config.baseUrl, config.apiKey, config.aws])}`
     return { config, model, pace, ask, outage: { sinceMs: null }, fallback }
   }
   const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
@@ -160,6 +161,11 @@ export function createModelAgent(
       }
     }
   }
+}
+
+/** Distinguishes the accounts and addresses of one model. Database and log get no part of a key. */
+function fingerprint(account: unknown): string {
+  return createHash('sha256').update(JSON.stringify(account)).digest('hex').slice(0, 8)
 }
 
 /** The model that gives the next answer: the chosen one, or the fallback with which the run continued last. */

@@ -27,7 +27,7 @@ export interface UsableModel {
   readonly config: ModelConfig
   /** PROVIDER:NAME. */
   readonly model: string
-  /** What the pace of the requests is kept by, which all runners share: the model, or a key of an organization. */
+  /** What the pace of the requests is kept by, which all runners share: the model at one address, with one key. */
   readonly pace: string
   readonly ask: AskModel
   /** Since when its API has answered no request of this process; null if it answers. */

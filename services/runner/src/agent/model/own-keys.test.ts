@@ -85,6 +85,9 @@ describe('a key of an organization’s own', () => {
     const key = ownKey()
     await createInMemoryRun({ sources, modelKeys: [key] }).execute(agent)
     await createInMemoryRun({ sources }).execute(agent)
-    expect(paces).toEqual([`openai-compatible:stub-1 ${key.id}`, 'openai-compatible:stub-1'])
+    expect(paces).toEqual([
+      `openai-compatible:stub-1 ${key.id}`,
+      expect.stringMatching(/^openai-compatible:stub-1 [0-9a-f]{8}$/),
+    ])
   })
 })
