@@ -178,6 +178,10 @@ models:
     ['models: {}', /default is required/],
     ['default: a\nmodels: { a: { model: gpt, key: "sk-live-1", price: 1 } }', /models\.a\.price is not a known field/],
     ['default: a\nmodels: { a: { model: gpt } }', /models\.a\.model must match/],
+    [
+      'default: a\nmodels: { a: { model: "openai:x", key: K, base_url: "http://[::1" } }',
+      /models\.a\.base_url must be a URL/,
+    ],
     ['default: [', /cannot be read as YAML or JSON/],
   ])('does not accept %j', (file, error) => {
     expect(() => read(file)).toThrow(error)

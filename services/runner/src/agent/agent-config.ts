@@ -198,6 +198,7 @@ function toModelConfig(
   const hasAccessKey = provider === 'bedrock' && accessKeyId !== undefined && secretAccessKey !== undefined
   const why = `is required for ${provider}`
   if (provider === 'openai-compatible' && entry.base_url === undefined) report('base_url', why)
+  if (entry.base_url !== undefined && !URL.canParse(entry.base_url)) report('base_url', 'must be a URL')
   if (provider === 'bedrock' && region === undefined) report('aws_region', `${why}, or AWS_REGION`)
   if (provider !== 'openai-compatible' && !(apiKey ?? entry.key) && !hasAccessKey) {
     const or = provider === 'bedrock' ? ', or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' : ''
