@@ -70,6 +70,8 @@ test.each<[string, string[], Record<string, string>, string]>([
     {},
     'deliveries.0.name is not a matcher',
   ],
+  ['a report', ['--json', join(base, 'none', 'report.json')], {}, '--json: ENOENT'],
+  ['a folder', ['--record', join(write('[]'), 'answers')], {}, '--record: E'],
   ['a key', ['--agent', 'anthropic:NAME'], {}, 'AGENT_API_KEY'],
   ['an agent', ['--agent', 'slow'], { AGENT_MODELS: write(models), KEY: 'k' }, 'builtin or one of AGENT_MODELS: fast'],
 ])('pnpm evaluate exits with 2 for %s that is wrong', async (_what, args, env, message) => {

@@ -65,7 +65,9 @@ async function execute(
   }
   if (replay && record === undefined) throw new UsageError('--replay needs --record FOLDER')
   const config = readConfig(agent, env)
-  const recorder = record === undefined ? undefined : createRecorder(record, replay)
+  const recorder = record === undefined ? undefined : assertUsable('--record', () => createRecorder(record, replay))
+  // Before the runs, which may cost money. Leaves an earlier report as it is until there is a new one.
+  if (json !== undefined) assertUsable('--json', () => writeFileSync(json, '', { flag: 'a' }))
   const results = await evaluate({
     cases: readCases(cases),
     repeats,
@@ -76,6 +78,15 @@ async function execute(
   if (recorder) stderr(`${recorder.counts.replayed} answers replayed, ${recorder.counts.requested} requested\n`)
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(toJsonReport(results, agent), null, 2)}\n`)
   return results.every((result) => isAcceptable(result, agent)) ? 0 : 1
+}
+
+/** @throws UsageError if the file or folder of an option cannot be written. */
+function assertUsable<Result>(option: string, open: () => Result): Result {
+  try {
+    return open()
+  } catch (error) {
+    throw new UsageError(`${option}: ${(error as Error).message}`)
+  }
 }
 
 function parse(args: readonly string[]) {
