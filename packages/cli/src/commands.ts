@@ -419,6 +419,11 @@ approvals refuses it.
       [
         option('--where <field=value>', 'a condition; may be repeated', parseCondition),
         option('--rate <n>', 'payloads for each second', parseNumber(100), 10),
+        option(
+          '--id <id>',
+          'the id of the job; a call with one that was used sends nothing (default: a new one)',
+          parseId,
+        ),
         option('--dry-run', 'only show what would be sent'),
       ],
       `

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
 import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { failure, watchWf, wf } from './support/wf.ts'
@@ -177,8 +178,11 @@ describe('wf deliveries resend', () => {
     const where = ['--where', 'source=Order intake', '--where', 'status=500', '--where', 'search=R-1']
     const preview = await resend(...where, '--dry-run')
     expect(preview.stdout).toBe('1 payloads would be sent.\n  Order intake: 1\n')
-    const started = await resend(...where, '--rate', '5', '--json')
-    expect(started.json()).toMatchObject({ status: 'running', total: 1, per_second: 5, created_by: 'operator' })
+    const id = newId()
+    const started = await resend(...where, '--rate', '5', '--id', id, '--json')
+    expect(started.json()).toMatchObject({ id, status: 'running', total: 1, per_second: 5, created_by: 'operator' })
+    await environment.db.prisma.delivery.deleteMany()
+    expect((await resend(...where, '--id', id, '--json')).json()).toEqual(started.json())
     expect(await resend(...where.slice(0, 4), '--where', 'search=R-2')).toMatchObject({ stdout: '0 payloads.\n' })
     expect((await resend()).exitStatus).toBe(1)
     expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)

@@ -298,7 +298,9 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   )
   // One that waits for its source is stopped on its page.
   await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
-  const job = await owner.call('createResendJob', { body: { source_id: sourceId, outcome: 'accepted', per_second: 1 } })
+  const job = await owner.call('createResendJob', {
+    body: { id: newId(), source_id: sourceId, outcome: 'accepted', per_second: 1 },
+  })
   await show(page, `/resends/${job.id}`)
   await page.getByRole('button', { name: 'Stop', exact: true }).click()
   await page.getByRole('status').getByText('until it was stopped').waitFor()

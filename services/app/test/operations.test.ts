@@ -120,7 +120,7 @@ async function withNoticeWebhook({ organization }: World) {
 
 async function resendJobOf(world: World): Promise<string> {
   // Two, one a second: the application's timer does not finish it at once.
-  const body = { ids: [await deliveryOf(world), await deliveryOf(world)], per_second: 1 }
+  const body = { id: newId(), ids: [await deliveryOf(world), await deliveryOf(world)], per_second: 1 }
   return (await data.call(world.person, 'createResendJob', { body })).body.id
 }
 
@@ -308,7 +308,7 @@ const SAMPLES: Readonly<Record<WithBody, MakeSample> & Partial<Record<AppOperati
     return { body: { kind: 'delivery_not_accepted', id, code: 'rejected', status: 204, until } }
   },
   previewResends: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
-  createResendJob: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
+  createResendJob: async (world) => ({ body: { id: newId(), ids: [await deliveryOf(world)], per_second: 1 } }),
   cancelRun: async (world) => ({ params: { run_id: await runOf(world, { status: 'queued' }) } }),
   cancelQueuedRuns: async ({ organization }) => {
     const id = await data.createWorkflow('Orders', null, organization.id)

@@ -35,7 +35,7 @@ const addFailed = (order: string, id = sourceId, resendOf?: string) =>
   })
 
 const create = async (body: object, person: 'owner' | 'admin' | 'member' = 'admin') =>
-  await data.call(person, 'createResendJob', { body: { per_second: 100, ...body } })
+  await data.call(person, 'createResendJob', { body: { id: newId(), per_second: 100, ...body } })
 
 const read = async (id: string): Promise<ResendJobOut> =>
   (await data.call('admin', 'getResendJob', { params: { resend_job_id: id } })).body
@@ -87,6 +87,14 @@ describe('Payloads that are sent again together', () => {
       finished_at: expect.any(String),
     })
     expect(received()).toEqual(['A', 'B', 'C', 'D'])
+    // Repeated after a lost answer, nothing is left that matches, or all is: the job has its payloads.
+    for (const outcome of ['rejected', 'accepted']) {
+      const repeated = await create({ id: body.id, source_id: sourceId, outcome })
+      expect([repeated.status, repeated.body]).toMatchObject([201, { id: body.id, status: 'done', total: 4 }])
+    }
+    expect((await create({ id: body.id, source_id: sourceId, outcome: 'accepted' }, 'member')).error?.code).toBe(
+      'id_taken',
+    )
     const { rows } = await pool.query(`SELECT changes FROM audit_events WHERE action = 'resend_job.started'`)
     expect(rows).toEqual([{ changes: [{ field: 'payloads', old: null, new: 4 }] }])
     // All of the source is done now.

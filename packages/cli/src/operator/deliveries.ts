@@ -2,6 +2,7 @@ import { DELIVERY_OUTCOMES, type DeliveryOutcome } from '@workflow-service/contr
 import {
   createResendJob,
   findResendJob,
+  newId,
   operatorOf,
   previewResends,
   type ResendFilter,
@@ -17,12 +18,13 @@ type Condition = (typeof RESEND_FIELDS)[number]
 interface ResendOptions {
   where?: Partial<Record<Condition, string>>
   rate: number
+  id?: string
   dryRun?: boolean
 }
 
 export async function resend(
   ctx: OrganizationContext,
-  { where = {}, rate, dryRun }: ResendOptions,
+  { where = {}, rate, id = newId(), dryRun }: ResendOptions,
 ): Promise<CommandResult> {
   const { db, organization } = ctx
   if (Object.keys(where).length === 0)
@@ -50,18 +52,20 @@ export async function resend(
     ({ name, count, needs_approval: needs }) =>
       `  ${name}: ${count}${needs ? ', not sent: it asks for approval' : ''}\n`,
   )
-  if (dryRun || preview.total === 0) {
+  // A repeated call finds its job, whose payloads may all be sent by now.
+  if (dryRun || (preview.total === 0 && !(await findResendJob(db, viewer, id)))) {
     return {
       json: preview,
       text: () => `${preview.total} payloads${dryRun ? ' would be sent' : ''}.\n${counts.join('')}`,
     }
   }
   const by = operatorOf(organization.id)
-  const id = await createResendJob(db, viewer, { filter, perSecond: rate, by })
-  const job = id && (await findResendJob(db, viewer, id))
+  const isAny = await createResendJob(db, viewer, { id, filter, perSecond: rate, by })
+  const job = await findResendJob(db, viewer, id)
+  if (!job && isAny) throw new CliError(`A job of another organization has the id ${id}. Choose another, or omit it.`)
   if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile.')
   return {
     json: job,
-    text: () => `Sending ${job.total} payloads again as job ${job.id}, ${rate} a second.\n${counts.join('')}`,
+    text: () => `Sending ${job.total} payloads again as job ${job.id}, ${job.per_second} a second.\n${counts.join('')}`,
   }
 }

@@ -492,7 +492,7 @@ export const APP_OPERATIONS = completeRows({
   },
   previewResends: {
     summary: 'Preview sending payloads again',
-    body: resends.ResendJobIn,
+    body: resends.ResendPreviewIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     success: ok(resends.ResendPreviewOut, 'What would be sent.'),
   },

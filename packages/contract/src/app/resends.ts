@@ -6,7 +6,7 @@ import { ListOf } from './common.ts'
 import { DELIVERY_FILTERS } from './webhook-sources.ts'
 
 /** Which payloads to send again: each once, by the newest of the deliveries that match. */
-export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and how fast.', {
+export const ResendPreviewIn = Closed('ResendPreviewIn', 'Payloads to send again, and how fast.', {
   ...DELIVERY_FILTERS,
   ids: Optional(
     List(Uuid('A delivery.'), 'Only these deliveries. The other filters do not apply.', {
@@ -16,7 +16,12 @@ export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and ho
   ),
   per_second: Int('Payloads for each second.', { minimum: 1, maximum: 100 }),
 })
-export type ResendJobIn = Static<typeof ResendJobIn>
+export type ResendPreviewIn = Static<typeof ResendPreviewIn>
+
+export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and how fast.', {
+  id: Uuid('The id of the job, chosen by the caller, so that a repeated request sends nothing twice.'),
+  ...ResendPreviewIn.properties,
+})
 
 export const ResendPreviewOut = Closed('ResendPreviewOut', 'What would be sent again.', {
   total: Int('Payloads that would be sent.'),

@@ -94,20 +94,22 @@ export async function previewResends(db: Db, viewer: Viewer, filter: ResendFilte
   return { total, is_more: isMore, sources: sources.toSorted((a, b) => b.count - a.count) }
 }
 
-/** Creates the job. Payloads of sources that ask for approval are left out. Undefined if nothing is left. */
+/**
+ * Creates the job, unless one has its id. Payloads of sources that ask for approval are left out. False if none is
+ * left.
+ */
 export async function createResendJob(
   db: Database,
   viewer: Viewer,
-  { filter, perSecond, by }: { filter: ResendFilter; perSecond: number; by: AuditedBy },
-): Promise<string | undefined> {
+  { id, filter, perSecond, by }: { id: string; filter: ResendFilter; perSecond: number; by: AuditedBy },
+): Promise<boolean> {
   const { found } = await findResendable(db, viewer, filter)
   const sent = found.filter(({ needsApproval }) => !needsApproval)
-  if (sent.length === 0) return undefined
-  const id = newId()
+  if (sent.length === 0) return false
   await inTransaction(db, async (client) => {
-    await client.query(
+    const { rowCount } = await client.query(
       `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
-       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+       VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
       [
         id,
         viewer.organizationId,
@@ -118,6 +120,7 @@ export async function createResendJob(
         by.principal.name,
       ],
     )
+    if (rowCount === 0) return
     await recordAuditEvent(client, {
       ...by,
       action: 'resend_job.started',
@@ -125,7 +128,7 @@ export async function createResendJob(
       changes: [{ field: 'payloads', old: null, new: sent.length }],
     })
   })
-  return id
+  return true
 }
 
 // A member sees the jobs that they started.

@@ -1,6 +1,6 @@
 import { Link, type LinkProps, useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { mutate, useRead } from '../../api/index.ts'
+import { mutate, newId, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
@@ -56,13 +56,14 @@ export function useResend() {
       })
     }
     const title = `Send ${payloads(total)} again`
+    const jobId = newId()
     openForm({
       title,
       text: 'Each once, the oldest first, with the current secrets. Your endpoints may act twice.',
       action: title,
       isTransient: true,
       values: { rate: '10' },
-      save: ({ rate }) => mutate('createResendJob', { body: { ...matching, per_second: Number(rate) } }),
+      save: ({ rate }) => mutate('createResendJob', { body: { id: jobId, ...matching, per_second: Number(rate) } }),
       onSaved: ({ id }) => navigate(jobLink(id)),
       fields: (form) => (
         <>

@@ -1,4 +1,4 @@
-import type { AppAnswer, DeliveryDetailOut, ResendJobIn, ResendJobOut } from '@workflow-service/contract'
+import type { AppAnswer, DeliveryDetailOut, ResendJobOut, ResendPreviewIn } from '@workflow-service/contract'
 import {
   type ApprovalDecisionRequest,
   countWaitingApprovals,
@@ -125,13 +125,14 @@ export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
     previewResends: ({ principal, body }) => previewResends(db, principal, toFilter(body)),
     createResendJob: async (request) => {
       const { principal, body } = request
-      const job = { filter: toFilter(body), perSecond: body.per_second, by: request }
-      const id = await createResendJob(db, principal, job)
-      if (id === undefined) {
-        throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
-      }
+      const { id, per_second: perSecond } = body
+      const isAny = await createResendJob(db, principal, { id, filter: toFilter(body), perSecond, by: request })
+      // Of a repeated request, whose payloads may all be sent by now.
+      const job = await findResendJob(db, principal, id)
+      if (!job && isAny) throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
+      if (!job) throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
       changeNotices.add(principal.organizationId, 'deliveries')
-      return await read(principal, id)
+      return job
     },
     listResendJobs: async ({ principal }) => ({ data: await listResendJobs(db, principal) }),
     getResendJob: ({ principal, params }) => read(principal, params.resend_job_id),
@@ -144,13 +145,13 @@ export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
   } satisfies Partial<AppHandlers>
 }
 
-function toFilter(body: ResendJobIn): ResendFilter {
+function toFilter(body: ResendPreviewIn): ResendFilter {
   return body.ids ? { ids: body.ids } : toDeliveryFilter(body)
 }
 
 /** What a request asks for of the deliveries of all sources. */
 function toDeliveryFilter(
-  asked: Omit<ResendJobIn, 'per_second' | 'ids'>,
+  asked: Omit<ResendPreviewIn, 'per_second' | 'ids'>,
 ): Omit<DeliveryListQuery, 'limit' | 'after' | 'kind'> {
   const { source_id: sourceId, workflow_id: workflowId, outcome, status, search } = asked
   return {
