@@ -92,6 +92,20 @@ describe('while the database is unavailable', () => {
     expect(endpoint.requests).toHaveLength(1)
   }, 60_000)
 
+  test('a claim that PostgreSQL makes after its caller was answered 503 is removed; a repeated call sends it', async () => {
+    const id = newId()
+    endpoint.requests.length = 0
+    endpoint.answerWith({ status: 204 })
+    const { rows } = await db.pool.query<{ pid: number }>(
+      `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'dispatcher%'`,
+    )
+    for (const { pid } of rows) process.kill(pid, 'SIGSTOP')
+    const refused = send(id).finally(() => rows.forEach(({ pid }) => process.kill(pid, 'SIGCONT')))
+    expect(await refused).toMatchObject(refusal(503, 'service_unavailable'))
+    expect(await waitUntil(async () => (await send(id)).body.outcome, { timeoutMs: 50_000 })).toBe('accepted')
+    expect(endpoint.requests).toHaveLength(1)
+  }, 60_000)
+
   test('a payload that waited too long for others is answered 503 and not recorded; a repeated call sends it', async () => {
     const [ahead, behind] = [newId(), newId()]
     endpoint.requests.length = 0

@@ -86,12 +86,15 @@ export function statement<Of extends Columns>(
   return loaded
 }
 
+/** `answerWithinMs`: in place of the connection's `query_timeout`. */
 export function runStatement<Row extends object>(
   db: Connection,
   { name, text: of }: Statement<Row>,
   values: unknown[],
+  answerWithinMs?: number,
 ): Promise<QueryResult<Row>> {
-  return db.pool.query<Row>({ name, text: of, values })
+  const query = { name, text: of, values, query_timeout: answerWithinMs }
+  return db.pool.query<Row>(query)
 }
 
 /** Far more than one: each further attempt needs another transaction that inserts one of the rows at this moment. */

@@ -128,15 +128,20 @@ const CLAIM_DELIVERIES = statement(
 export async function claimDeliveries(
   db: Connection,
   requests: readonly DeliveryClaimRequest[],
+  answerWithinMs?: number,
 ): Promise<readonly DeliveryClaim[]> {
-  return await insertMissing(() => claimOnce(db, requests))
+  return await insertMissing(() => claimOnce(db, requests, answerWithinMs))
 }
 
-async function claimOnce(db: Connection, requests: readonly DeliveryClaimRequest[]): Promise<readonly DeliveryClaim[]> {
+async function claimOnce(
+  db: Connection,
+  requests: readonly DeliveryClaimRequest[],
+  answerWithinMs?: number,
+): Promise<readonly DeliveryClaim[]> {
   const steps = requests.flatMap(({ id, journal }) =>
     journal ? toStepRows(journal.position, journal.steps).map((step) => ({ id, ...step })) : [],
   )
-  const { rows } = await runStatement(db, CLAIM_DELIVERIES, [
+  const values = [
     ...listsOf(requests, 'id', 'organizationId', 'sourceId', 'requestBody', 'runId', 'requestId'),
     requests.map(({ lease, resend }) => (lease ?? resend)?.sessionId ?? null),
     requests.map(({ lease }) => lease?.epoch ?? null),
@@ -144,7 +149,8 @@ async function claimOnce(db: Connection, requests: readonly DeliveryClaimRequest
     requests.map(({ resend }) => resend?.sentBy ?? null),
     requests.map(({ journal }) => Boolean(journal)),
     ...listsOf(steps, 'id', 'position', 'kind', 'data', 'earlierSteps'),
-  ])
+  ]
+  const { rows } = await runStatement(db, CLAIM_DELIVERIES, values, answerWithinMs)
   return rows.map(({ id: _id, kind, createdAt, ...target }) =>
     kind === 'claimed' ? { kind, createdAt, target } : { kind },
   )

@@ -2,14 +2,16 @@ import {
   claimDeliveries,
   claimResend,
   type Db,
+  type DeliveryClaim,
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
   isStatementError,
   recordOutcomes,
   recordRunOutcomes,
+  removeUnsentDelivery,
   type RunOutcomeRecord,
 } from '@workflow-service/database'
-import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
+import { batchCalls, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
 
 /**
  * The writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit
@@ -26,11 +28,23 @@ const MAX_BATCH_BYTES = 1_048_576
  * claim that fails in the queue can repeat it, but a payload that is claimed too late ends as `refused`.
  */
 const CLAIM_QUEUE_TIMEOUT_MS = 2_500
+/** Shorter than the same 8 s. */
+const CLAIM_TIMEOUT_MS = 7_000
+/** PostgreSQL may make a claim later, as when its host was halted. So long the answer is awaited, to remove it. */
+const LATE_CLAIM_TIMEOUT_MS = 30_000
 
 /** Creates the store on the database's connection pool. */
 export function createDeliveryStore(db: Db) {
   const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
-  const claim = batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
+  const claimInTime = async (requests: DeliveryClaimRequest[]): Promise<readonly DeliveryClaim[]> => {
+    const claims = claimDeliveries(db, requests, LATE_CLAIM_TIMEOUT_MS)
+    return await withTimeout(claims, CLAIM_TIMEOUT_MS, () => {
+      void claims.then((made) => removeClaims(db, requests, made)).catch(() => {})
+      // As that of pg: the database is unavailable.
+      return new Error('Query read timeout')
+    })
+  }
+  const claim = batchCalls(claimInTime, {
     ...options,
     maxBytes: MAX_BATCH_BYTES,
     sizeOf: ({ requestBody, journal }) =>
@@ -50,6 +64,19 @@ export function createDeliveryStore(db: Db) {
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
     /** The same, with the journal of the run. */
     recordRunOutcome: batchCalls((records: RunOutcomeRecord[]) => recordRunOutcomes(db, records), options),
+  }
+}
+
+/** Removes claims whose callers were answered 503 before they were made, so that their ids can be claimed anew. */
+async function removeClaims(
+  db: Db,
+  requests: readonly DeliveryClaimRequest[],
+  claims: readonly DeliveryClaim[],
+): Promise<void> {
+  for (const [index, { organizationId, id }] of requests.entries()) {
+    const claim = claims[index]!
+    if (claim.kind !== 'claimed') continue
+    await removeUnsentDelivery(db, { organization_id: organizationId, id, created_at: claim.createdAt.toISOString() })
   }
 }
 
