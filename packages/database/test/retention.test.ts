@@ -241,7 +241,7 @@ describe('old runs', () => {
       workflow: null,
       agent_answer: null,
     })
-    const resend = { of: run.deliveryId, sentBy: null, sessionId: run.sessionId }
+    const resend = { of: run.deliveryId, firstId: run.deliveryId, sentBy: null, sessionId: run.sessionId }
     const again = newClaim(startable.organizationId, sourceId, { runId: run.startId, resend })
     expect(await claimDeliveries(db, [again])).toMatchObject([{ kind: 'claimed' }])
   })

@@ -81,12 +81,11 @@ describe('sending a payload again', () => {
     const [first, second, third] = [await sendRejected(), newId(), newId()]
     await resend(second, first)
     expect((await resend(third, second)).body).toMatchObject({ outcome: 'accepted', resend_of: second })
-    await resend(newId(), first)
-    const sent = dispatcher.endpoint.requests.map(({ headers }) => [
-      headers['x-delivery-id'],
-      headers['x-delivery-attempt'],
-    ])
-    expect(sent).toEqual([2, 3, 4].map((attempt) => [first, String(attempt)]))
+    // At once, too, each has the next number.
+    await Promise.all([newId(), newId(), newId()].map((id) => resend(id, first)))
+    const { requests } = dispatcher.endpoint
+    const sent = requests.map(({ headers }) => [headers['x-delivery-id'], headers['x-delivery-attempt']].join(' '))
+    expect(sent.toSorted()).toEqual([2, 3, 4, 5, 6].map((attempt) => `${first} ${attempt}`))
   })
 
   test('is invalid when the payload does not follow the current example, which is no attempt', async () => {

@@ -50,9 +50,17 @@ const TARGET_COLUMNS = {
 /** What the dispatcher needs of the source to send a payload. */
 export type DeliveryTarget = RowOfColumns<typeof TARGET_COLUMNS>
 
+export interface ClaimedDelivery {
+  kind: 'claimed'
+  target: DeliveryTarget
+  createdAt: Date
+  /** How often the payload is sent, with this time. */
+  attempt: number
+}
+
 /** Whether the payload may be sent: only `claimed`, and only by the caller that got it. */
 export type DeliveryClaim =
-  | { kind: 'claimed'; target: DeliveryTarget; createdAt: Date }
+  | ClaimedDelivery
   /** The id was recorded before, for any organization. */
   | { kind: 'known' }
   | { kind: 'no_source' }
@@ -99,6 +107,8 @@ export interface DeliveryClaimRequest extends NewDelivery {
 /** What a delivery that repeats an earlier one takes over from it. */
 export interface Resend {
   of: string
+  /** The first delivery of the payload. */
+  firstId: string
   sentBy: string | null
   sessionId: string | null
   /** For the audit event; undefined: there is none. */
@@ -152,22 +162,24 @@ async function claimOnce(
   ]
   const { rows } = await runStatement(db, CLAIM_DELIVERIES, values, answerWithinMs)
   return rows.map(({ id: _id, kind, createdAt, ...target }) =>
-    kind === 'claimed' ? { kind, createdAt, target } : { kind },
+    kind === 'claimed' ? { kind, createdAt, target, attempt: 1 } : { kind },
   )
 }
 
 /**
- * Claims a payload that a person sends again, with its audit event. A claim that was removed because nothing was sent,
+ * Claims a payload that is sent again, after others of the same payload that are claimed at the same time, so that each
+ * has the next number; with its audit event if a person sends it. A claim that was removed because nothing was sent,
  * and is made again, has one event.
  */
-export async function claimResend(
-  db: Db,
-  request: DeliveryClaimRequest & { resend: Resend & { by: AuditedBy } },
-): Promise<DeliveryClaim> {
+export async function claimResend(db: Db, request: DeliveryClaimRequest & { resend: Resend }): Promise<DeliveryClaim> {
   const { id, organizationId, sourceId, resend } = request
   const claimInTransaction = async (client: PoolClient): Promise<DeliveryClaim> => {
-    const [claim] = await claimOnce({ pool: client }, [request])
-    if (claim!.kind !== 'claimed') return claim!
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${resend.firstId}`])
+    const timesSent = await countTimesSent({ pool: client }, resend.firstId)
+    const [made] = await claimOnce({ pool: client }, [request])
+    if (made!.kind !== 'claimed') return made!
+    const claim = { ...made!, attempt: timesSent + 1 }
+    if (!resend.by) return claim
     const { rows } = await client.query<{ name: string | null; isRecorded: boolean }>(
       `SELECT (SELECT name FROM webhook_sources WHERE organization_id = $1 AND id = $2) AS name, (
          SELECT true FROM audit_events
@@ -183,7 +195,7 @@ export async function claimResend(
         changes: [{ field: 'resend_of', old: null, new: resend.of }],
       })
     }
-    return claim!
+    return claim
   }
   return await insertMissing(() => inTransaction(db, claimInTransaction))
 }
@@ -392,7 +404,7 @@ export async function findFirstSent(db: Db, deliveryId: string): Promise<string>
  * Counts how often the payload of a first delivery was sent so far, by at most 1,000 deliveries, that one included.
  * LATERAL with LIMIT reads the index: a join may compare each with each.
  */
-export async function countTimesSent(db: Db, firstId: string): Promise<number> {
+async function countTimesSent(db: Connection, firstId: string): Promise<number> {
   const { rows } = await db.pool.query<{ count: number }>(
     `WITH RECURSIVE sent AS (
        SELECT $1::uuid AS id

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { checkPayload, type DeliveryOut, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
 import {
+  type ClaimedDelivery,
   type DeliveryClaimRequest,
   type DeliveryResult,
   type DeliveryTarget,
@@ -9,7 +10,6 @@ import {
   findDeliveryState,
   isDatabaseUnavailable,
   removeUnsentDelivery,
-  type Resend,
   SecretError,
   UNKNOWN_REASON,
 } from '@workflow-service/database'
@@ -30,12 +30,10 @@ import { reportDelivery } from './report-delivery.ts'
 import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 
 /** A payload to send once for its id. */
-export interface PayloadRequest extends Omit<DeliveryClaimRequest, 'requestBody' | 'journal' | 'resend'> {
+export interface PayloadRequest extends Omit<DeliveryClaimRequest, 'requestBody' | 'journal'> {
   payload: Record<string, unknown>
   /** What is written into the journal of the run with the claim and the outcome. */
   journal?: RunJournal | null
-  /** With the first delivery of the payload, and the number of this one. */
-  resend: (Resend & { firstId: string; attempt: number }) | null
   trace: TraceContext | null
 }
 
@@ -114,7 +112,7 @@ async function recordAndSend(
         resend_of: resend?.of ?? null,
         sent_by: resend?.sentBy ?? null,
       })
-      const result = await send(ctx, request, requestBody, claim.target, claimedMs)
+      const result = await send(ctx, request, requestBody, claim, claimedMs)
       if (result instanceof NotSentError) {
         releaseSlot()
         await removeClaim(ctx, claimed, result)
@@ -157,7 +155,7 @@ async function send(
   ctx: DispatcherContext,
   request: PayloadRequest,
   body: string,
-  target: DeliveryTarget,
+  { target, attempt }: ClaimedDelivery,
   claimedMs: number,
 ): Promise<DeliveryResult | NotSentError> {
   try {
@@ -173,7 +171,7 @@ async function send(
       url: target.endpointUrl,
       body,
       signingSecret,
-      delivery: { id: request.resend?.firstId ?? request.id, attempt: request.resend?.attempt ?? 1 },
+      delivery: { id: request.resend?.firstId ?? request.id, attempt },
       requestId: request.requestId,
       trace: request.trace,
       spanAttributes: {

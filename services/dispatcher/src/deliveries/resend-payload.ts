@@ -1,7 +1,6 @@
 import type { DeliveryOut, TraceContext } from '@workflow-service/contract'
 import {
   type AuditedBy,
-  countTimesSent,
   findDeliveryState,
   findFirstSent,
   hasApproval,
@@ -40,7 +39,6 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     recorded?.organization_id === organizationId && recorded.resend_of === resendOf
       ? recorded
       : await findResendable(ctx, request)
-  const firstId = await findFirstSent(ctx.db, resendOf)
   return await deliverPayload(ctx, {
     id,
     organizationId,
@@ -50,8 +48,7 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     lease: null,
     resend: {
       of: resendOf,
-      firstId,
-      attempt: (await countTimesSent(ctx.db, firstId)) + 1,
+      firstId: await findFirstSent(ctx.db, resendOf),
       sentBy,
       sessionId: earlier.session_id,
       by,
