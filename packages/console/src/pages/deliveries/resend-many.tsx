@@ -1,6 +1,7 @@
 import { Link, type LinkProps, useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { mutate, newId, useRead } from '../../api/index.ts'
+import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
+import { invalid, mutate, newId, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
@@ -24,7 +25,13 @@ export function ResendMatching({ filters: { kind, ...filters } }: { filters: Fil
 
 export function ResendSelected({ ids }: { ids: readonly string[] }) {
   const ask = useResend()
-  return <Button label={`Send selected again (${ids.length})`} icon="refresh" onClick={() => ask({}, ids)} />
+  const send = async () => {
+    const most = RESEND_IDS_MAX.toLocaleString('en')
+    const advice = `Select at most ${most}, and the others afterwards; or filter the list and press "Send all again".`
+    if (ids.length > RESEND_IDS_MAX) throw invalid('ids', advice)
+    await ask({}, ids)
+  }
+  return <Button label={`Send selected again (${ids.length})`} icon="refresh" onClick={send} />
 }
 
 /** Returns what asks, after a preview, and sends the deliveries with these filters, or only these ones, again. */
