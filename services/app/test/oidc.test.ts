@@ -139,6 +139,11 @@ describe('Sign-in with OpenID Connect', () => {
     provider.person = { sub: 'grace', email: 'other@acme.test', email_verified: false }
     const again = await signIn()
     expect((await app.call(again.token, 'getMe')).body.user_id).toBe(id)
+
+    // The first by name is another one than that in which the person worked last.
+    const { owner } = await app.createOrganization('Aardvark')
+    await app.db.pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [owner.userId, body.account.id])
+    expect((await app.call((await signIn()).token, 'getMe')).body.user_id).toBe(id)
   })
 
   test.each([

@@ -505,6 +505,17 @@ describe('A sign-in in another organization', () => {
     }
   })
 
+  test('is where the next sign-in begins, until the person leaves that organization', async () => {
+    const { a, b, person, userOfB } = await personOfTwo()
+    const token = (await signIn(person.email))!
+    await switchTo(token, b.id)
+    await app.call(token, 'signOut')
+    const nextIn = async () => (await app.call((await signIn(person.email))!, 'getMe')).body.organization.id
+    expect([await nextIn(), await nextIn()]).toEqual([b.id, b.id])
+    await app.call(b.owner, 'deleteUser', { params: { user_id: userOfB } })
+    expect(await nextIn()).toBe(a.id)
+  })
+
   test('is in the audit log of the organization that the person enters', async () => {
     const { b, person } = await personOfTwo()
     const before = (await actionsIn(b, person.accountId)).length

@@ -101,8 +101,8 @@ async function makeLink(
   const appUrl = ctx.config.appUrl()
   const find = UUID_PATTERN.test(person) ? findAccountByUser : findAccountByEmail
   const account = await find(ctx.db, person)
-  const { id: wantedId } = given === undefined ? { id: undefined } : await findOrganization(ctx, given)
-  const organization = account?.organizations.find(({ id }) => wantedId === undefined || id === wantedId)
+  const wantedId = given === undefined ? account?.entrance?.id : (await findOrganization(ctx, given)).id
+  const organization = account?.organizations.find(({ id }) => id === wantedId)
   if (!account || !organization) {
     throw new CliError(
       `No person with a role signs in with ${person}. Give the user a role with wf users role, and invite the person.`,

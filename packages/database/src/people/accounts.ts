@@ -37,6 +37,8 @@ export interface Account {
   readonly hasOidc: boolean
   /** By name; those in which the person has no role are left out. */
   readonly organizations: readonly Membership[]
+  /** Where a sign-in begins: in the organization in which the person worked last, else the first. */
+  readonly entrance: Membership | undefined
 }
 
 /** Where a request of a person who is not signed in comes from. */
@@ -55,6 +57,7 @@ async function findAccount(db: PrismaDb, where: Prisma.AccountWhereInput): Promi
       name: true,
       passwordHash: true,
       oidcSubject: true,
+      lastOrganizationId: true,
       users: {
         where: { role: { not: null }, deactivatedAt: null, organization: { deletedAt: null } },
         select: { id: true, role: true, organization: { select: { id: true, name: true, isSuspended: true } } },
@@ -63,12 +66,14 @@ async function findAccount(db: PrismaDb, where: Prisma.AccountWhereInput): Promi
     },
   })
   if (!found) return undefined
-  const { users, oidcSubject, ...account } = found
-  return {
-    ...account,
-    hasOidc: oidcSubject !== null,
-    organizations: users.map(({ id: userId, role, organization }) => ({ ...organization, role: role as Role, userId })),
-  }
+  const { users, oidcSubject, lastOrganizationId, ...account } = found
+  const organizations = users.map(({ id: userId, role, organization }) => ({
+    ...organization,
+    role: role as Role,
+    userId,
+  }))
+  const entrance = organizations.find(({ id }) => id === lastOrganizationId) ?? organizations[0]
+  return { ...account, hasOidc: oidcSubject !== null, organizations, entrance }
 }
 
 export async function findAccountById(db: PrismaDb, id: string): Promise<Account | undefined> {
@@ -109,6 +114,7 @@ export async function signIn(
   method: NewSignIn['method'],
   { principal: { address, userAgent }, requestId }: VisitorRequest,
 ): Promise<string | undefined> {
+  const { id: organizationId, userId } = membership
   return await inPrismaTransaction(db, async (tx) => {
     const { count } = await tx.prisma.account.updateMany({
       where: {
@@ -116,10 +122,9 @@ export async function signIn(
         disabledAt: null,
         ...(account.passwordHash === undefined ? {} : { passwordHash: account.passwordHash }),
       },
-      data: { lastSignedInAt: new Date() },
+      data: { lastSignedInAt: new Date(), lastOrganizationId: organizationId },
     })
     if (count === 0) return undefined
-    const { id: organizationId, userId } = membership
     await recordAuditEvent(tx, {
       principal: { organizationId, userId, name: account.name, address },
       action: 'account.signed_in',

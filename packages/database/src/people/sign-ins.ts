@@ -199,6 +199,7 @@ export async function switchOrganization(
     if (!found.mayEnter) return 'signed_out'
     // Whether the person may be there is read again with each request.
     await tx.prisma.signIn.updateMany({ where: { id: signInId }, data: { organizationId } })
+    await tx.prisma.account.updateMany({ where: { id: accountId }, data: { lastOrganizationId: organizationId } })
     await recordAuditEvent(tx, {
       principal: { organizationId, userId: found.userId, name, address },
       action: 'account.signed_in',

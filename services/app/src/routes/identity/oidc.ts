@@ -75,9 +75,8 @@ export function oidcHandlers(ctx: AppServiceContext) {
       const account =
         (await findAccountByOidc(ctx.db, identity.issuer, identity.subject)) ??
         (await acceptWithIdentity(ctx, identity, request))
-      const [membership] = account?.organizations ?? []
-      if (!account || !membership) return fail(requestId, 'oidc_not_invited')
-      const token = await signIn(ctx.db, account, membership, 'oidc', request)
+      if (!account?.entrance) return fail(requestId, 'oidc_not_invited')
+      const token = await signIn(ctx.db, account, account.entrance, 'oidc', request)
       if (token === undefined) return fail(requestId, 'oidc_failed')
       return redirectTo(localPath(attempt.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...signInCookie(token)])
     },

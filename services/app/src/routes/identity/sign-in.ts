@@ -40,8 +40,7 @@ export function signInHandlers(ctx: AppServiceContext) {
     signIn: async (request) => {
       const { email, password } = request.body
       const account = await checkAccount(ctx, request, email, password)
-      const [membership] = account.organizations
-      const token = membership && (await signIn(ctx.db, account, membership, 'password', request))
+      const token = account.entrance && (await signIn(ctx.db, account, account.entrance, 'password', request))
       if (token === undefined) throw signInFailed()
       return await answerSignedIn(ctx, token)
     },
