@@ -74,14 +74,23 @@ test('each number of the last 24 hours is that of the list which it opens, also 
     `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
        created_at, finished_at)
      SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, 'failed',
-       'It failed.', created_at - interval '2 days', finished_at
+       'agent_failed: It failed.', created_at - interval '2 days', finished_at
      FROM starts, generate_series(1, 1000) AS n WHERE id = $1`,
     [runId],
   )
+  await service.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+     SELECT gen_random_uuid(), organization_id, source_id, kind, outcome, status, request_body,
+       created_at - interval '8 days', finished_at
+     FROM deliveries WHERE outcome = 'rejected'`,
+  )
   await show(page, '/')
+  // Those of the last 7 days that need attention, as it says.
+  await page.getByRole('button', { name: 'Send again: Order intake answered 500' }).click()
+  await page.getByRole('dialog', { name: 'Send 1 payload again' }).getByRole('button', { name: 'Cancel' }).click()
   const group = page.getByRole('listitem').filter({ hasText: '1,000+ ×' })
-  // Those of the last 7 days, as it says.
-  expect(await group.getByRole('link').getAttribute('href')).toContain('last=7d')
+  const href = await group.getByRole('link').getAttribute('href')
+  expect(href).toContain('&needs_attention=agent_failed&last=7d')
   const [count, link] = [group.getByText('1,000+ ×'), group.getByRole('link')]
   const [left, right] = await Promise.all([count.boundingBox(), link.boundingBox()])
   expect(right!.x).toBeGreaterThan(left!.x + left!.width)

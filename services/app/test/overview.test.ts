@@ -99,7 +99,13 @@ describe('The overview', () => {
     const sourceId = await data.saveSource({ name: 'Done' }, organization)
     const hidden = await data.createRun(await data.createWorkflow('Hidden', [], organizationId))
     const workflow = await data.createWorkflow('Seen', null, organizationId)
-    await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
+    const run = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
+    await data.createRun(workflow, { status: 'failed', error: 'delivery_rejected: No.' })
+    const listed = async (code: string) => {
+      const query = { status: 'failed', workflow_id: workflow, needs_attention: code }
+      return (await data.call(member, 'listRuns', { query })).body.data.map(({ id }) => id)
+    }
+    expect([await listed('needs_a_model'), await listed('delivery_rejected')]).toEqual([[run], []])
     for (const runId of [null, null, hidden]) await data.addDelivery(sourceId, { runId, outcome: 'timed_out' })
     const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
     const done = async (person: Caller, kind: string) => {
@@ -117,6 +123,7 @@ describe('The overview', () => {
     expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
     expect(await done(admin, 'delivery_not_accepted')).toEqual({ done: 2, is_more: false })
     expect(await groupsOf(admin)).toEqual([])
+    expect(await listed('needs_a_model')).toEqual([])
     // PostgreSQL reads no such time zone, and has neither this year nor such an integer.
     for (const until of ['2026-01-01T00:00:00+23:59', '0000-01-01T00:00:00Z']) {
       expect((await data.call(admin, 'markAttentionDone', { body: { ...key, until } })).body.done).toBe(0)

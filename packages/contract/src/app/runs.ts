@@ -149,6 +149,9 @@ export const RunListQuery = Parameters({
   status: Optional(StringEnum(RUN_STATUSES, 'Only runs with this status.')),
   workflow_id: Optional(Uuid('Only runs of this workflow.')),
   session_id: Optional(Uuid('Only runs of this session.')),
+  needs_attention: Optional(
+    Text(100, 'Only runs that need attention (docs/application.md, "Attention") and failed with this error code.'),
+  ),
   search: Optional(Text(SEARCH_MAX_LENGTH, `Only runs with ${SEARCHED} in the text of their start, or as an id.`)),
 })
 

@@ -7,5 +7,14 @@ export * from './organizations.ts'
 export * from './quotas.ts'
 export * from './search.ts'
 export * from './search-chunks.ts'
-export { hasQueueOf, hasStatus, LONG_QUEUE, VERY_LONG_QUEUE, startsWith, unfinishedStarts } from './starts-by-status.ts'
+export {
+  ERROR_CODE,
+  hasQueueOf,
+  hasStatus,
+  LONG_QUEUE,
+  NEEDS_ATTENTION,
+  VERY_LONG_QUEUE,
+  startsWith,
+  unfinishedStarts,
+} from './starts-by-status.ts'
 export * from './visibility.ts'

@@ -14,6 +14,12 @@ const INDEXED: Partial<Record<RunStatus, string>> = {
   cancelled: ' AND cancelled_by_name IS NOT NULL',
 }
 
+/** Failed runs that need attention, as in their index: of those that failed because of a delivery, it is shown. */
+export const NEEDS_ATTENTION = `error IS NOT NULL AND handled_at IS NULL
+  AND error !~ '^delivery_(rejected|timed_out|unreachable|refused|invalid|unknown|declined):'`
+/** The code of an error of a `start`; empty without one. */
+export const ERROR_CODE = String.raw`coalesce(substring(start.error FROM '^(\w+): '), '')`
+
 /**
  * The starts of the organization $1 that have not ended, in place of the table: those of the sessions that have work,
  * or of those that also meet a condition. A condition outside reads the others, too. OFFSET 0: PostgreSQL may begin

@@ -5,10 +5,12 @@ import { listDeliveriesOfRun, stepsOfRow } from '../deliveries/index.ts'
 import {
   type Candidates,
   type Compared,
+  ERROR_CODE,
   hasQueueOf,
   LONG_QUEUE,
   hasStatus,
   isVisible,
+  NEEDS_ATTENTION,
   readFound,
   rowsWithIds,
   startsWith,
@@ -28,6 +30,8 @@ export interface RunQuery {
   readonly limit: number
   /** Words of its text, ignoring case, or the last 8 characters of its id. */
   readonly search?: string | undefined
+  /** Failed with an error of this code, and needs attention. */
+  readonly needsAttention?: string | undefined
   /** Continues after this run. */
   readonly after?: paging.TimePosition | undefined
 }
@@ -98,14 +102,15 @@ export const RUN_TEXT = `concat_ws(' ', start.context, start.id, right(start.id:
   right(start.session_id::text, 8), start.request_id)`
 
 /**
- * Whether runs are listed by `searchVisibleRuns`: with a search, and queued ones if too many are to be read at once.
+ * Whether runs are listed by `searchVisibleRuns`: with a search, those that need attention, and queued ones if too many
+ * are to be read at once.
  */
 export async function needsSearch(
   db: Db,
   organizationId: string,
-  { search, status, sessionId }: Pick<RunSearch, 'search' | 'status' | 'sessionId'>,
+  { search, needsAttention, status, sessionId }: Omit<RunSearch, 'limit'>,
 ): Promise<boolean> {
-  if (search?.trim()) return true
+  if (search?.trim() || needsAttention !== undefined) return true
   return status === 'queued' && sessionId === undefined && (await hasQueueOf(db.pool, organizationId, LONG_QUEUE))
 }
 
@@ -120,7 +125,7 @@ export async function searchVisibleRuns(
   { organizationId, memberId }: Viewer,
   query: RunSearch,
 ): Promise<paging.ReadPage<string>> {
-  const { status, workflowId, sessionId, since, until, limit, after } = query
+  const { status, workflowId, sessionId, needsAttention, since, until, limit, after } = query
   const search = parseSearch(query.search)
   if (!search) return { rows: [], next: undefined }
   const read = async (candidates: Candidates, position: paging.TimePosition | undefined) => {
@@ -128,11 +133,19 @@ export async function searchVisibleRuns(
     const newest =
       'ids' in candidates
         ? `${rowsWithIds('starts', candidates.ids)} WHERE organization_id = $1`
-        : `starts WHERE ${workflowId ? `workflow_id = ${escapeLiteral(workflowId)}` : 'organization_id = $1'}`
+        : `starts WHERE ${
+            needsAttention !== undefined
+              ? `organization_id = $1 AND ${NEEDS_ATTENTION}`
+              : workflowId
+                ? `workflow_id = ${escapeLiteral(workflowId)}`
+                : 'organization_id = $1'
+          }`
     const { rows } = await db.pool.query<Compared>(
       `SELECT * FROM (SELECT start.id, start.created_at AS "createdAt", ${isVisible('workflow', '$2')}
          AND ($6::uuid IS NULL OR start.workflow_id = $6) AND ($7::uuid IS NULL OR start.session_id = $7)
-         AND ($8::text IS NULL OR start.status = $8) AND ${matches(RUN_TEXT, '$9', '$12')} AS "isVisible"
+         AND ($8::text IS NULL OR start.status = $8)
+         AND ($13::text IS NULL OR (${NEEDS_ATTENTION} AND ${ERROR_CODE} = $13))
+         AND ${matches(RUN_TEXT, '$9', '$12')} AS "isVisible"
        FROM (
          SELECT * FROM ${newest} AND created_at >= $3 AND (created_at, id) < ($4, $5)
          ORDER BY created_at DESC, id DESC ${'count' in candidates ? `LIMIT ${candidates.count}` : ''}
@@ -152,6 +165,7 @@ export async function searchVisibleRuns(
         newerThan?.createdAt ?? null,
         newerThan?.id ?? null,
         search.patterns,
+        needsAttention ?? null,
       ],
     )
     return rows

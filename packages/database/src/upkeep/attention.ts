@@ -1,6 +1,14 @@
 import type { AttentionDoneIn, AttentionOut } from '@workflow-service/contract'
 import { type Db, inTransaction } from '../connection/index.ts'
-import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import {
+  type AuditedBy,
+  ERROR_CODE,
+  isVisible,
+  NEEDS_ATTENTION,
+  queryVisible,
+  recordAuditEvent,
+  type Viewer,
+} from '../organizations/index.ts'
 
 /** How many failed runs and deliveries are read, and how many groups of them are shown. */
 export const MAX_ATTENTION_READ = 1_000
@@ -8,10 +16,6 @@ const MAX_GROUPS = 50
 
 const RECENT = `created_at > now() - interval '7 days'`
 const FAILED = `outcome IN ('rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown')`
-// As in the index: of other failed runs, the deliveries are shown.
-const FAILED_ALONE = `error IS NOT NULL AND handled_at IS NULL
-  AND error !~ '^delivery_(rejected|timed_out|unreachable|refused|invalid|unknown|declined):'`
-const ERROR_CODE = String.raw`coalesce(substring(start.error FROM '^(\w+): '), '')`
 const WORKFLOW_OF_DELIVERY = `
   LEFT JOIN starts AS start ON start.organization_id = $1 AND start.id = delivery.run_id
   LEFT JOIN workflows AS workflow ON workflow.id = start.workflow_id`
@@ -32,7 +36,7 @@ const newest = (column: string, of: string) => `(array_agg(${column} ORDER BY ${
 const ATTENTION = `
   WITH run AS MATERIALIZED (
     SELECT id, workflow_id, error, created_at FROM starts
-    WHERE organization_id = $1 AND ${FAILED_ALONE} AND ${RECENT}
+    WHERE organization_id = $1 AND ${NEEDS_ATTENTION} AND ${RECENT}
     ORDER BY created_at DESC, id DESC LIMIT ${MAX_ATTENTION_READ}
   ),
   failed AS MATERIALIZED (
@@ -73,7 +77,7 @@ const GROUPS: Record<AttentionDoneIn['kind'], { readonly table: string; readonly
     table: 'starts',
     ids: `SELECT start.id FROM starts AS start
       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
-      WHERE start.organization_id = $1 AND ${FAILED_ALONE} AND start.${RECENT} AND start.created_at <= $3
+      WHERE start.organization_id = $1 AND ${NEEDS_ATTENTION} AND start.${RECENT} AND start.created_at <= $3
         AND start.workflow_id = $4 AND ${ERROR_CODE} = $5 AND $6::integer IS NULL
       ORDER BY start.created_at DESC, start.id DESC`,
   },

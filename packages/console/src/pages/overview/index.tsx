@@ -148,7 +148,7 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
 } {
   if (kind === 'source_not_verified') return { text: `${title} was not verified`, link: linkTo('webhook_source', id) }
   if (kind === 'run_failed') {
-    const search = { workflow: id, status: 'failed', last: '7d' }
+    const search = { workflow: id, status: 'failed', needs_attention: code || undefined, last: '7d' }
     return { text: `${title} failed`, link: count === 1 ? linkTo('run', newestId) : { to: '/runs', search } }
   }
   const filters = {
@@ -159,7 +159,7 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
   }
   return {
     text: code === 'rejected' ? `${title} answered ${status}` : `${title}: ${statusText(code).toLowerCase()}`,
-    link: count === 1 ? linkTo('delivery', newestId) : { to: '/deliveries', search: filters },
+    link: count === 1 ? linkTo('delivery', newestId) : { to: '/deliveries', search: { ...filters, last: '7d' } },
     filters,
   }
 }
@@ -222,7 +222,7 @@ function AttentionGroup(group: Group) {
             label={count === 1 ? 'Send again' : 'Send all again'}
             icon="refresh"
             aria-label={`Send again: ${text}`}
-            onClick={() => resend({ ...filters, until: untilWith(at) })}
+            onClick={() => resend({ ...filters, since: aWeekAgo(), until: untilWith(at) })}
           />
         ) : null}
         <Button label="Mark as done" icon="check" aria-label={`Mark as done: ${text}`} onClick={markDone} />
@@ -233,3 +233,5 @@ function AttentionGroup(group: Group) {
 
 /** The period of a list ends before its `until`. */
 const untilWith = (at: string) => new Date(Date.parse(at) + 1).toISOString()
+/** Since when what failed is counted. */
+const aWeekAgo = () => new Date(Date.now() - 7 * 24 * 60 * 60 * 1_000).toISOString()

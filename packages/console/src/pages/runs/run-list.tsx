@@ -77,7 +77,7 @@ export function FilterWorkflow({ name }: { name: string }) {
 
 /** The runs of the organization, or of one workflow, with their filters: what a list shows except when it is empty. */
 export function useRunList(workflowId?: string) {
-  const filters = useFilters('search', 'status', 'workflow', 'session', 'since', 'until')
+  const filters = useFilters('search', 'status', 'workflow', 'session', 'needs_attention', 'since', 'until')
   const workflowName = useWorkflowName(filters.workflow)
   const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
@@ -94,6 +94,7 @@ export function useRunList(workflowId?: string) {
       status: { label: 'Status', options: STATUSES },
       workflow: { label: 'Workflow', text: () => workflowName },
       session: { label: 'Session', text: shortId },
+      needs_attention: { label: 'Needs attention' },
     },
     controls: (
       <>

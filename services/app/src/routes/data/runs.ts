@@ -31,11 +31,11 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
   const readSession = async (viewer: Viewer, id: string) => orNotFound(await findSession(db, viewer, id), 'Session')
   return {
     listRuns: async ({ principal, query }) => {
-      const { status, search, workflow_id: workflowId, session_id: sessionId } = query
-      const filter = { status, workflowId, since: toDate(query.since), until: toDate(query.until) }
+      const { status, search, workflow_id: workflowId, session_id: sessionId, needs_attention: needsAttention } = query
+      const filter = { status, workflowId, needsAttention, since: toDate(query.since), until: toDate(query.until) }
       const named = await answerIds(query, (ids) => findVisibleRuns(db, principal, ids))
       if (named) return named
-      if (await needsSearch(db, principal.organizationId, { search, status, sessionId })) {
+      if (await needsSearch(db, principal.organizationId, { ...filter, search, sessionId })) {
         return await answerPage(query, RUNS, async (page) => {
           const { rows, next } = await searchVisibleRuns(db, principal, { ...filter, ...page, sessionId, search })
           return { rows: await findVisibleRuns(db, principal, rows), next }
