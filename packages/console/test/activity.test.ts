@@ -207,6 +207,8 @@ test('the usage has a table under every chart, by workflow, webhook source and k
   expect(await page.getByRole('table', { name: 'Starts by day' }).getByRole('row').count()).toBe(1 + 7)
   // Nothing to worry about.
   expect(await page.getByText('0 unknown', { exact: true }).getAttribute('class')).toBe('badge quiet')
+  await show(page, '/usage?days=chosen&since=2026-01-01T00:00:00Z')
+  await page.getByText('at most 92 days is shown at once').waitFor()
   await show(page, '/usage?days=1')
   const chart = page.getByRole('img', { name: 'Starts by hour: 1 succeeded, 1 failed, 0 other' })
   expect((await chart.boundingBox())?.height).toBeLessThan(200)

@@ -11,6 +11,8 @@ export const LIST_DEFAULT_LIMIT = 25
 export const LIST_MAX_LIMIT = 100
 /** Workflows on a page, as JSON in UTF-8. A page with one larger workflow is larger. */
 export const LIST_PAGE_MAX_BYTES = 2 * 1024 * 1024
+/** The longest period of which the usage is read. */
+export const USAGE_MAX_DAYS = 92
 
 /** Query parameter `search`. */
 export const SEARCH_MAX_LENGTH = 200

@@ -273,6 +273,14 @@ describe('The usage', () => {
     const { body } = await data.call('admin', 'getUsage')
     expect(body.bucket).toBe('day')
     expect(body.buckets.length).toBe(8)
+    const now = Date.now()
+    const daysAgo = (days: number) => new Date(now - days * 24 * HOUR_MS).toISOString()
+    const ofDays = async (since: number, until: number) =>
+      await data.call('admin', 'getUsage', { query: { since: daysAgo(since), until: daysAgo(until) } })
+    expect((await ofDays(293, 200)).error.details).toMatchObject([{ field: 'since', code: 'value_error' }])
+    expect((await ofDays(292, 200)).body.buckets.length).toBe(93)
+    // Until now at the latest.
+    expect((await ofDays(91, -7)).body.buckets.length).toBe(92)
     expect(body.buckets.at(-1)?.starts['succeeded']).toBeGreaterThan(0)
   })
 })

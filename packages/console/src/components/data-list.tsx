@@ -435,8 +435,8 @@ function periodText({ since, until }: Search): string {
   return to && `Until ${to}`
 }
 
-/** Filters by time: a period until now, or one that a person chooses. Always in the address. */
-export function FilterPeriod() {
+/** Filters by time: a period until now, or one that a person chooses. Always in the address. `none`: without one. */
+export function FilterPeriod({ none = 'Any time' }) {
   const search = useAddress()
   const setFilters = useSetFilters()
   const set = async (period: Search) => {
@@ -469,7 +469,7 @@ export function FilterPeriod() {
       label="Time"
       isLabelHidden
       name="last"
-      none="Any time"
+      none={none}
       options={{ ...PERIODS, ...(chosen ? { chosen } : {}), [CHOOSE]: 'Choose a period …' }}
       value={chosen ? 'chosen' : last in PERIODS ? last : ''}
       onValue={(value) => (value === CHOOSE ? choose() : value === 'chosen' ? undefined : void set({ last: value }))}

@@ -14,6 +14,7 @@ import {
 import { type BaseOperation, type ParamsOf, paramsOf } from '../schema/define-operations.ts'
 import { Closed, List, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { USAGE_MAX_DAYS } from '../limits.ts'
 import { PAGE_QUERY, PageInfo } from '../public/resources.ts'
 import { LookupCallOut } from '../internal/lookups.ts'
 import { CancelQueuedIn, CancelQueuedOut, ModelKeyIn } from '../internal/resources.ts'
@@ -265,7 +266,7 @@ export const APP_OPERATIONS = completeRows({
   listUsers: { summary: 'List users by email address', query: PageQuery, success: page(people.AppUserOut) },
   getUsage: {
     summary: 'Read the usage',
-    description: 'At most 92 days; the last 7 days by default.',
+    description: `At most ${USAGE_MAX_DAYS} days; the last 7 days by default.`,
     query: Parameters({
       ...sources.PERIOD_QUERY,
       by: Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),

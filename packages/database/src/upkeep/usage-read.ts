@@ -2,7 +2,6 @@ import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
 import { column, type Db, NIL_UUID, runStatement, statement } from '../connection/index.ts'
 import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { countPeriod, HOUR_MS, type Measure, type Period, type UsageKind, type UsageRow } from './usage-count.ts'
-import { MAX_HISTORY_DAYS } from './usage-roll-up.ts'
 
 /** The starts, and the deliveries of a source, of the hours that are not rolled up yet which a request counts. */
 const MAX_LIVE_ROWS = 20_000
@@ -108,7 +107,7 @@ async function readRows(
   return rows
 }
 
-/** What to report: the last 7 days by default, at most 92 days. */
+/** What to report: the last 7 days by default. */
 export interface UsageQuery {
   readonly since?: Date | undefined
   readonly until?: Date | undefined
@@ -130,7 +129,7 @@ const DAY_MS = 24 * HOUR_MS
 export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thingId }: UsageQuery): Promise<UsageOut> {
   const now = Date.now()
   const end = Math.min(until?.getTime() ?? now, now)
-  const begin = Math.max(since?.getTime() ?? end - 7 * DAY_MS, end - MAX_HISTORY_DAYS * DAY_MS)
+  const begin = since?.getTime() ?? end - 7 * DAY_MS
   const bucket = end - begin <= HOURLY_UNTIL_DAYS * DAY_MS ? 'hour' : 'day'
   const bucketMs = bucket === 'hour' ? HOUR_MS : DAY_MS
   const first = begin - (begin % bucketMs)

@@ -8,7 +8,7 @@ const ROLL_UP_LOCK = 1_970_324_836
 /** Deliveries have an outcome by then; hours with runs that have not ended are rolled up again. */
 const DELAY_MINUTES = 2
 
-export const MAX_HISTORY_DAYS = 92
+const MAX_HISTORY_DAYS = 92
 
 /** Until then, an hour with runs that had not ended is rolled up again. */
 const REPEAT_DAYS = 7

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { AppRequest, UsageOut } from '@workflow-service/contract'
+import { USAGE_MAX_DAYS } from '@workflow-service/contract/limits'
 import { queryFor } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Chart } from '../../components/chart.tsx'
@@ -30,22 +31,34 @@ export function UsagePage() {
   // As many bars as it says, the last of which is of this hour or day.
   const begin = new Date(now - (now % DAY_MS) - ((Number(days) || 7) - 1) * DAY_MS).toISOString()
   const period = days === 'chosen' ? { since, until } : { since: days === '1' ? lastDay : begin }
-  const query = useQuery({ ...queryFor('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
+  const isTooLong =
+    Math.min(Date.parse(until ?? '') || now, now) - Date.parse(period.since ?? '') > USAGE_MAX_DAYS * DAY_MS
+  const query = useQuery({
+    ...queryFor('getUsage', { query: { ...period, by } }),
+    placeholderData: keepPreviousData,
+    enabled: !isTooLong,
+  })
   return (
     <Page title="Usage">
       <div className="filters" role="search" aria-label="Filter the usage">
         <FilterSelect name="days" label="Period" none="Last 7 days" options={PERIODS} />
-        {days === 'chosen' ? <FilterPeriod /> : null}
+        {days === 'chosen' ? <FilterPeriod none="Last 7 days" /> : null}
       </div>
-      <Loaded query={query}>
-        {(usage) => (
-          <>
-            <OverTime usage={usage} title="Starts" measure="starts" />
-            <OverTime usage={usage} title="Deliveries" measure="deliveries" />
-            <Groups by={by} groups={usage.groups} currency={usage.currency} />
-          </>
-        )}
-      </Loaded>
+      {isTooLong ? (
+        <p className="state" role="status">
+          The usage of at most {USAGE_MAX_DAYS} days is shown at once. Choose a shorter period.
+        </p>
+      ) : (
+        <Loaded query={query}>
+          {(usage) => (
+            <>
+              <OverTime usage={usage} title="Starts" measure="starts" />
+              <OverTime usage={usage} title="Deliveries" measure="deliveries" />
+              <Groups by={by} groups={usage.groups} currency={usage.currency} />
+            </>
+          )}
+        </Loaded>
+      )}
     </Page>
   )
 }

@@ -1,3 +1,4 @@
+import { type FieldError, USAGE_MAX_DAYS } from '@workflow-service/contract'
 import { markAttentionDone, readOverview, readUsage, searchEverything } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
@@ -43,4 +44,15 @@ export function dataHandlers(ctx: AppServiceContext) {
   } satisfies Partial<AppHandlers>
 }
 
-export const dataRules = { createApiKey: { body: checkExpiry } } satisfies AppRules
+/** A longer period would be read in part only. */
+function checkUsagePeriod({ since, until }: { since?: string; until?: string }): FieldError[] {
+  const end = Math.min(toDate(until)?.getTime() ?? Infinity, Date.now())
+  if (end - (toDate(since)?.getTime() ?? end) <= USAGE_MAX_DAYS * 86_400_000) return []
+  const message = `must be at most ${USAGE_MAX_DAYS} days before the end; read a longer time in several periods`
+  return [{ field: 'since', code: 'value_error', message }]
+}
+
+export const dataRules = {
+  createApiKey: { body: checkExpiry },
+  getUsage: { query: checkUsagePeriod },
+} satisfies AppRules
