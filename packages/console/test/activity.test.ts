@@ -116,6 +116,32 @@ test('the audit log has a filter for every kind of entry, and names the thing wh
   expect(AUDIT_ACTIONS.filter((action) => !kinds.some((kind) => kind && action.startsWith(kind)))).toEqual([])
 })
 
+test('an old entry of the audit log is shown again after a reload, and leads to all of its person, who is one of many', async () => {
+  const { owner, page } = await openFilled('/audit')
+  const { organizationId } = owner
+  await service.db.pool.query(
+    `INSERT INTO users (id, organization_id, email, first_name, last_name)
+     SELECT gen_random_uuid(), $1, n || '@aaa.test', '', '' FROM generate_series(1, 120) AS n`,
+    [organizationId],
+  )
+  // Whose address begins with "admin-".
+  await (await service.signIn({ role: 'admin', organizationId })).call('saveMe', { body: { name: 'Zoe' } })
+  const { data } = await owner.call('listAuditEvents', { query: { limit: 100 } })
+  const saved = data.find(({ action }) => action === 'account.saved')!
+  await service.db.pool.query(
+    `INSERT INTO audit_events (id, organization_id, actor_kind, actor_name, action)
+     SELECT gen_random_uuid(), $1, 'operator', 'operator', 'budget.nearly_spent' FROM generate_series(1, 100)`,
+    [organizationId],
+  )
+  await show(page, `/audit?event=${saved.id}`)
+  await page.getByRole('dialog').getByRole('link', { name: 'Everything by this person' }).click()
+  await page.getByRole('button', { name: 'Remove the filter Who: The admin' }).click()
+  await page.getByRole('combobox', { name: 'Who' }).fill('admin-')
+  await page.getByRole('option', { name: 'admin-' }).click()
+  await page.getByRole('row', { name: /^Account saved/ }).waitFor()
+  expect(page.url()).toContain(saved.actor.id)
+})
+
 test('a member sees what a webhook source sends, and what only admins see is not tried again', async () => {
   const { owner, page: ownPage, sourceId } = await openFilled()
   const { organizationId } = owner

@@ -1,6 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type ComponentProps, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { describeError, queryFor } from '../api/index.ts'
+import type { AppUserOut } from '@workflow-service/contract'
+import { call, describeError, queryFor } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { useOptions } from './use-options.tsx'
@@ -117,4 +118,26 @@ export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPicker
       options={workflows.map(({ id, name }) => ({ value: id, label: name }))}
     />
   )
+}
+
+/** Every user of the organization, page by page. */
+async function readAllUsers(): Promise<AppUserOut[]> {
+  const users: AppUserOut[] = []
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page = await call('listUsers', { query: { limit: 100, ...(cursor ? { cursor } : {}) } })
+    users.push(...page.data)
+    cursor = page.pagination.next_cursor
+  }
+  return users
+}
+
+/** The users of the organization as the options of a field. */
+export function useUserOptions() {
+  const all = { queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers, refetchInterval: false } as const
+  const { data = [], error } = useQuery(all)
+  const options = data.map(({ id, email, first_name: first, last_name: last }) => ({
+    value: id,
+    label: [`${first} ${last}`.trim(), email].filter(Boolean).join(', '),
+  }))
+  return { options, problem: error }
 }

@@ -623,6 +623,7 @@ export const APP_OPERATIONS = completeRows({
     query: Parameters({
       ...PAGE_QUERY,
       ...sources.PERIOD_QUERY,
+      ...sources.IDS_QUERY,
       actor_id: Optional(Uuid('Only events of this user.')),
       target_id: Optional(Uuid('Only events of this thing.')),
       action: Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),

@@ -175,6 +175,7 @@ export function shortenText(_key: string, value: unknown): unknown {
 /** Which entries to list, newest first. Absent: all. */
 export interface AuditEventQuery {
   readonly limit: number
+  readonly ids?: readonly string[]
   /** Lists entries before this id. */
   readonly before?: string
   readonly actorId?: string
@@ -189,13 +190,14 @@ export interface AuditEventQuery {
 export async function listAuditEvents(
   db: PrismaDb,
   organizationId: string,
-  { limit, before, actorId, targetId, action, since, until }: AuditEventQuery,
+  { limit, ids, before, actorId, targetId, action, since, until }: AuditEventQuery,
 ): Promise<AuditEventOut[]> {
   const where: Prisma.AuditEventWhereInput = {
     organizationId,
     ...(actorId === undefined ? {} : { actorId }),
     ...(targetId === undefined ? {} : { targetId }),
     AND: [
+      ...(ids === undefined ? [] : [{ id: { in: [...ids] } }]),
       ...(before === undefined ? [] : [{ id: { lt: before } }]),
       // Ids are made a little before or after `at`; the range of ids only keeps the search short.
       ...(since ? [{ at: { gte: since } }, { id: { gte: firstIdAt(since.getTime() - 60_000) } }] : []),

@@ -1,7 +1,9 @@
+import { useQuery } from '@tanstack/react-query'
 import type { AppAnswer } from '@workflow-service/contract'
-import { useList, useRead } from '../../api/index.ts'
+import { queryFor, useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { FilterPeriod, ListPage, useFilters, linkBeside, useOpened } from '../../components/data-list.tsx'
+import { FilterPeriod, ListPage, linkBeside, useFilter, useFilters, useOpened } from '../../components/data-list.tsx'
+import { Combobox, useUserOptions } from '../../components/combobox.tsx'
 import { Changes } from '../../components/changes.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
@@ -64,9 +66,13 @@ function changedText({ changes }: AuditEvent): string {
 export function AuditPage() {
   const filters = useFilters('action', 'actor_id', 'target_id', 'since', 'until')
   const [openId, open] = useOpened('event')
-  const people = useRead('listUsers', { query: { limit: 100 } }).data?.data ?? []
   const list = useList('listAuditEvents', { query: filters })
-  const event = list.rows.find(({ id }) => id === openId)
+  const listed = list.rows.find(({ id }) => id === openId)
+  // One that the address names may be older than those that are listed.
+  const isOlder = openId !== undefined && !listed && !list.isLoading
+  const named = useQuery({ ...queryFor('listAuditEvents', { query: { ids: openId ?? '' } }), enabled: isOlder })
+  const event = listed ?? (isOlder ? named.data?.data[0] : undefined)
+  const actor = list.rows[0]?.actor.name ?? shortId(filters.actor_id ?? '')
   return (
     <ListPage
       title="Audit log"
@@ -76,10 +82,15 @@ export function AuditPage() {
       filters={filters}
       fields={{
         action: { label: 'What', options: KINDS },
-        actor_id: { label: 'Who', options: Object.fromEntries(people.map(({ id, email }) => [id, email])) },
+        actor_id: { label: 'Who', text: () => actor },
         target_id: { label: 'On what', text: (id) => list.rows[0]?.target?.name || shortId(id) },
       }}
-      controls={<FilterPeriod />}
+      controls={
+        <>
+          <FilterActor name={actor} />
+          <FilterPeriod />
+        </>
+      }
       empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
       rowLink={({ id }) => linkBeside('event', id)}
       columns={[
@@ -95,8 +106,27 @@ export function AuditPage() {
   )
 }
 
+/** Filters by a person, who may belong to the organization no more: `name` is that of the one that is chosen. */
+function FilterActor({ name }: { name: string }) {
+  const [value, set] = useFilter('actor_id')
+  const { options, problem } = useUserOptions()
+  const isKnown = options.some((option) => option.value === value)
+  const chosen = value ? [{ value: '', label: 'Who: all' }, ...(isKnown ? [] : [{ value, label: name }])] : []
+  return (
+    <Combobox
+      label="Who"
+      isLabelHidden
+      placeholder="Who: all"
+      value={value || null}
+      onValue={set}
+      problem={problem}
+      options={[...chosen, ...options]}
+    />
+  )
+}
+
 function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => void }) {
-  const { action, at, address, target, request_id: requestId, changes } = event
+  const { action, actor, at, address, target, request_id: requestId, changes } = event
   const kind = target && target.kind in THINGS ? (target.kind as Kind) : undefined
   return (
     <Dialog className="drawer" title={actionText(action)} onClose={onClose}>
@@ -111,12 +141,17 @@ function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => voi
         }}
       />
       <Changes changes={changes} />
-      {target?.id ? (
-        <div className="actions">
-          {kind && !action.endsWith('.deleted') ? <Button label="Open it" link={linkTo(kind, target.id)} /> : null}
-          <Button label="Everything that happened to it" link={{ to: '/audit', search: { target_id: target.id } }} />
-        </div>
-      ) : null}
+      <div className="actions">
+        {target?.id ? (
+          <>
+            {kind && !action.endsWith('.deleted') ? <Button label="Open it" link={linkTo(kind, target.id)} /> : null}
+            <Button label="Everything that happened to it" link={{ to: '/audit', search: { target_id: target.id } }} />
+          </>
+        ) : null}
+        {actor.id ? (
+          <Button label="Everything by this person" link={{ to: '/audit', search: { actor_id: actor.id } }} />
+        ) : null}
+      </div>
     </Dialog>
   )
 }

@@ -1,26 +1,13 @@
-import { useQuery } from '@tanstack/react-query'
-import type { AppUserOut } from '@workflow-service/contract'
-import { call, mutate } from '../../api/index.ts'
+import { mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { Combobox } from '../../components/combobox.tsx'
+import { Combobox, useUserOptions } from '../../components/combobox.tsx'
 import { EmptyState, Notice, Section } from '../../components/page.tsx'
 import { tryIt } from '../../components/toast.ts'
 import { useWorkflow } from './use-workflow.ts'
 
-/** Every user of the organization, page by page. */
-async function readAllUsers(): Promise<AppUserOut[]> {
-  const users: AppUserOut[] = []
-  for (let cursor: string | null | undefined; cursor !== null;) {
-    const page = await call('listUsers', { query: { limit: 100, ...(cursor ? { cursor } : {}) } })
-    users.push(...page.data)
-    cursor = page.pagination.next_cursor
-  }
-  return users
-}
-
 export function WorkflowPeoplePage() {
   const { id: workflowId, users: listed, users_version: version, scope } = useWorkflow()
-  const { data: users = [], error } = useQuery({ queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers })
+  const { options, problem } = useUserOptions()
   const ids = listed.map(({ id }) => id)
   const save = (userIds: string[]) =>
     mutate('saveWorkflowUsers', { params: { workflow_id: workflowId }, body: { user_ids: userIds, version } })
@@ -38,13 +25,8 @@ export function WorkflowPeoplePage() {
         placeholder="Name or email address"
         value={null}
         onValue={(id) => tryIt(() => save([...ids, id]), 'Added.')}
-        problem={error}
-        options={users
-          .filter(({ id }) => !ids.includes(id))
-          .map(({ id, email, first_name: first, last_name: last }) => ({
-            value: id,
-            label: [`${first} ${last}`.trim(), email].filter(Boolean).join(', '),
-          }))}
+        problem={problem}
+        options={options.filter(({ value }) => !ids.includes(value))}
       />
       {listed.length === 0 ? <EmptyState icon="people" title="No one is listed" /> : null}
       <ul className="lines" aria-label="People">

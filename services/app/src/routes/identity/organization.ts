@@ -12,7 +12,7 @@ import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
 import { AnswerWithHeaders, type AppHandlers, changedMeanwhile } from '../app-handlers.ts'
-import { answerRows, BY_ID, toDate } from '../paging.ts'
+import { answerIds, answerRows, BY_ID, toDate } from '../paging.ts'
 
 /** Handlers of the organization and its audit log. */
 export function organizationHandlers(ctx: AppServiceContext) {
@@ -53,7 +53,9 @@ export function organizationHandlers(ctx: AppServiceContext) {
       const filter = { action, actorId, targetId, since: toDate(query.since), until: toDate(query.until) }
       const list = ({ limit, after: before }: { limit: number; after: string | undefined }) =>
         listAuditEvents(ctx.db, principal.organizationId, { ...filter, limit, before })
-      return await answerRows(query, BY_ID, ({ id }) => id, list)
+      const named = (ids: readonly string[]) =>
+        listAuditEvents(ctx.db, principal.organizationId, { ids, limit: ids.length })
+      return (await answerIds(query, named)) ?? (await answerRows(query, BY_ID, ({ id }) => id, list))
     },
   } satisfies Partial<AppHandlers>
 }
