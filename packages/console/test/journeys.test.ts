@@ -239,6 +239,8 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByLabel('Name').fill('Count parcels')
   await page.getByLabel('Task').fill('Do it.')
   await page.context().clearCookies()
+  // Another browser was in the other one since.
+  await service.db.pool.query('UPDATE accounts SET last_organization_id = $2 WHERE id = $1', [accountId, acme])
   await button('Create workflow').click()
   const renewal = page.getByRole('dialog', { name: 'Sign in again' })
   await renewal.getByLabel('Password').fill(PASSWORD)
@@ -247,6 +249,15 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await button('Create workflow').click()
   await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
   await button('Organization: Northwind').waitFor()
+
+  // A new one comes back to the page.
+  await page.context().clearCookies()
+  await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+  await renewal.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password').fill(PASSWORD)
+  await button('Sign in').click()
+  await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
 
   // What a tab shows of one is not saved in the other.
   const tab = await page.context().newPage()

@@ -199,28 +199,24 @@ const PROMPTS = {
   },
 }
 
-/**
- * Opens the page to sign in. It comes back to this one, unless the person has several organizations: a sign-in begins
- * in the first, where the page of the same address would be another one.
- */
-function signIn({ organizations }: { organizations: readonly unknown[] }) {
+/** Opens the page to sign in, which comes back to this one. */
+function signIn() {
   const here = encodeURIComponent(window.location.pathname + window.location.search)
-  window.location.assign(organizations.length > 1 ? '/sign-in' : `/sign-in?next=${here}`)
+  window.location.assign(`/sign-in?next=${here}`)
 }
 
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
 function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
-  const person = useMe()
-  const { account, organization } = person
+  const { account, organization } = useMe()
   const { email, has_password: hasPassword } = account
   const close = () => {
     answerPasswordPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
-    if (kind === 'sign_in') signIn(person)
+    if (kind === 'sign_in') signIn()
   }
   if (!hasPassword)
     return (
-      <Dialog title="Sign in again" onClose={close} actions={<Button label="Sign in" onClick={() => signIn(person)} />}>
+      <Dialog title="Sign in again" onClose={close} actions={<Button label="Sign in" onClick={signIn} />}>
         <p>
           {kind === 'confirm'
             ? 'This change needs a sign-in of the last 10 minutes, and your account has no password.'
@@ -237,7 +233,7 @@ function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
         let me = await (kind === 'confirm'
           ? call('confirmPassword', { body: { password } })
           : call('signIn', { body: { email, password } }))
-        // A sign-in begins in the first organization of the person, and the page may be one of another.
+        // A sign-in begins in the organization used last, and the page may be one of another.
         const isOther = kind === 'sign_in' && me.organization.id !== organization.id
         if (isOther && me.organizations.some(({ id }) => id === organization.id)) {
           me = await call('switchOrganization', { body: { organization_id: organization.id } })
