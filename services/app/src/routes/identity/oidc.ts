@@ -11,10 +11,14 @@ import {
 import { describeError, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { readCookie, signInCookie, setCookie } from '../../auth/cookie.ts'
+import type { Visitor } from '../../auth/principal.ts'
 import type { OidcConfig } from '../../config.ts'
 import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 
 const ATTEMPT_COOKIE = '__Host-oidc'
+/** Browsers drop a cookie of more than 4,096 bytes. */
+const ATTEMPTS_MAX_LENGTH = 3_800
+const NEXT_MAX_LENGTH = 1_000
 const ATTEMPT_SECONDS = 600
 const TIMEOUT_SECONDS = 10
 
@@ -34,13 +38,14 @@ type OidcProblem = 'oidc_unavailable' | 'oidc_failed' | 'oidc_not_invited'
 export function oidcHandlers(ctx: AppServiceContext) {
   const redirectUri = `${ctx.config.appUrl}/app/oidc/callback`
   const connect = ctx.config.oidc && connector(ctx.config.oidc)
-  const fail = (requestId: string, problem: OidcProblem, error?: unknown) => {
+  const fail = (requestId: string, problem: OidcProblem, next: string, cookies: readonly string[], error?: unknown) => {
     ctx.logger.warn({ request_id: requestId, problem, error: error && describeError(error) }, 'sign_in.oidc_failed')
-    return redirectTo(`/sign-in?error=${problem}`, setCookie(ATTEMPT_COOKIE, '', 0))
+    return redirectTo(`/sign-in?error=${problem}${next === '/' ? '' : `&next=${encodeURIComponent(next)}`}`, cookies)
   }
   return {
-    startOidc: async ({ query, requestId }) => {
+    startOidc: async ({ principal, query, requestId }) => {
       if (!connect) throw notFound('Sign-in with OpenID Connect')
+      const next = localPath(query.next)
       try {
         const { client, configuration } = await connect()
         const verifier = client.randomPKCECodeVerifier()
@@ -52,33 +57,35 @@ export function oidcHandlers(ctx: AppServiceContext) {
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
         })
-        const kept: Attempt = { ...attempt, verifier, next: localPath(query.next) }
-        const value = Buffer.from(JSON.stringify(kept)).toString('base64url')
-        return redirectTo(url.href, setCookie(ATTEMPT_COOKIE, value, ATTEMPT_SECONDS))
+        const kept: Attempt = { ...attempt, verifier, next: next.length > NEXT_MAX_LENGTH ? '/' : next }
+        return redirectTo(url.href, keepAttempts([kept, ...readAttempts(principal)]))
       } catch (error) {
-        return fail(requestId, 'oidc_unavailable', error)
+        return fail(requestId, 'oidc_unavailable', next, [], error)
       }
     },
     finishOidc: async (request) => {
       if (!connect) throw notFound('Sign-in with OpenID Connect')
       const { principal, query, requestId } = request
-      const attempt = readAttempt(readCookie(principal.cookies, ATTEMPT_COOKIE))
-      if (!attempt) return fail(requestId, 'oidc_failed')
+      const attempts = readAttempts(principal)
+      const attempt = attempts.find(({ state }) => state === query.state)
+      if (!attempt) return fail(requestId, 'oidc_failed', '/', [])
+      const others = keepAttempts(attempts.filter((each) => each !== attempt))
+      const next = localPath(attempt.next)
       let identity: Identity
       try {
         const answer = new URL(redirectUri)
         answer.search = new URLSearchParams(query).toString()
         identity = await identify(await connect(), answer, attempt)
       } catch (error) {
-        return fail(requestId, 'oidc_failed', error)
+        return fail(requestId, 'oidc_failed', next, others, error)
       }
       const account =
         (await findAccountByOidc(ctx.db, identity.issuer, identity.subject)) ??
         (await acceptWithIdentity(ctx, identity, request))
-      if (!account?.entrance) return fail(requestId, 'oidc_not_invited')
+      if (!account?.entrance) return fail(requestId, 'oidc_not_invited', next, others)
       const token = await signIn(ctx.db, account, account.entrance, 'oidc', request)
-      if (token === undefined) return fail(requestId, 'oidc_failed')
-      return redirectTo(localPath(attempt.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...signInCookie(token)])
+      if (token === undefined) return fail(requestId, 'oidc_failed', next, others)
+      return redirectTo(next, [...others, ...signInCookie(token)])
     },
   } satisfies Partial<AppHandlers>
 }
@@ -169,11 +176,19 @@ export function localPath(next: string | undefined): string {
   return url?.origin === base && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : '/'
 }
 
-function readAttempt(cookie: string | undefined): Attempt | undefined {
+/** The attempts of the tabs of a browser, the newest first. */
+function readAttempts({ cookies }: Visitor): Attempt[] {
   try {
-    const kept = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString()) as Partial<Attempt>
-    return kept.state && kept.nonce && kept.verifier ? (kept as Attempt) : undefined
+    const kept = JSON.parse(Buffer.from(readCookie(cookies, ATTEMPT_COOKIE) ?? '', 'base64url').toString()) as Attempt[]
+    return kept.filter(({ state, nonce, verifier }) => state && nonce && verifier)
   } catch {
-    return undefined
+    return []
   }
+}
+
+/** Returns the headers that keep attempts, as many of the newest as fit. */
+function keepAttempts(attempts: readonly Attempt[]): readonly string[] {
+  const value = Buffer.from(JSON.stringify(attempts)).toString('base64url')
+  if (value.length > ATTEMPTS_MAX_LENGTH) return keepAttempts(attempts.slice(0, -1))
+  return setCookie(ATTEMPT_COOKIE, value, attempts.length > 0 ? ATTEMPT_SECONDS : 0)
 }
