@@ -170,7 +170,12 @@ test('an invited person joins with the link and sees no admin pages', async () =
   await button(page, 'Add').click()
   const link = await page.getByRole('region', { name: 'link' }).textContent()
   const invited = await newVisitor()
+  await invited.route(`**${APP_ROUTES.getSetup.path}`, (route) =>
+    route.fulfill({ json: { needs_setup: false, has_oidc: true } }),
+  )
   await invited.goto(`/link${new URL(String(link)).hash}`)
+  const provider = invited.getByRole('link', { name: 'Or join with your organization’s provider' })
+  expect(await provider.getAttribute('href')).toBe(APP_ROUTES.startOidc.path)
   await field(invited, 'Your name').fill('Grace Hopper')
   await field(invited, 'Password').fill('short')
   await button(invited, 'Accept and sign in').click()

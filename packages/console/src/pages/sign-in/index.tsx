@@ -106,15 +106,21 @@ export function SignInPage() {
           {...form.field('password', 'Password')}
         />
       </Form>
-      {setup.data?.has_oidc ? (
-        <a
-          className="button secondary"
-          href={`${APP_ROUTES.startOidc.path}${next ? `?next=${encodeURIComponent(next)}` : ''}`}
-        >
-          Sign in with your organization’s provider
-        </a>
-      ) : null}
+      <ProviderLink next={next} label="Sign in with your organization’s provider" />
     </EntryPage>
+  )
+}
+
+/** Leads to the provider, if the installation has one. */
+function ProviderLink({ next, label }: { next?: string | undefined; label: string }) {
+  if (!useRead('getSetup').data?.has_oidc) return null
+  return (
+    <a
+      className="button secondary"
+      href={`${APP_ROUTES.startOidc.path}${next ? `?next=${encodeURIComponent(next)}` : ''}`}
+    >
+      {label}
+    </a>
   )
 }
 
@@ -231,6 +237,8 @@ function AcceptLink({ token, link }: LinkProps) {
           {...form.field('password', kind === 'reset' ? 'New password' : 'Password')}
         />
       </Form>
+      {/* Who has set a password does not sign in there any more. */}
+      {isInvitation ? <ProviderLink label="Or join with your organization’s provider" /> : null}
     </EntryPage>
   )
 }
