@@ -38,4 +38,10 @@ describe('the folder of the local stack', () => {
     expect([await modeOf('.'), await modeOf('letter.txt'), await modeOf('logs')]).toEqual(['755', '644', '700'])
     expect(await readdir(folder)).toEqual(['letter.txt', 'logs'])
   })
+
+  test('is refused where the system creates none', async () => {
+    await expect(createLocalDir('/proc/none/local')).rejects.toThrow(
+      /^The folder \/proc\/none\/local cannot be created/,
+    )
+  })
 })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { localEnvFile } from '@workflow-service/cli/local-folder'
 import { toShownPath } from '@workflow-service/cli/terminal'
@@ -25,9 +25,8 @@ export async function createLocalDir(localDir: string): Promise<void> {
   const marker = join(localDir, '.gitignore')
   const logs = logsDir(localDir)
   try {
-    const created = await mkdir(localDir, { recursive: true, mode: 0o700 })
-    if (created !== undefined) await writeFile(marker, GITIGNORE, { mode: 0o600 })
-    await mkdir(logs, { recursive: true, mode: 0o700 })
+    if (await createFolder(localDir)) await writeFile(marker, GITIGNORE, { mode: 0o600 })
+    await createFolder(logs)
     const isOwn = (await readFile(marker, 'utf8').catch(() => '')) === GITIGNORE
     for (const folder of isOwn ? [localDir, logs] : [logs]) {
       await chmod(folder, 0o700)
@@ -43,6 +42,25 @@ export async function createLocalDir(localDir: string): Promise<void> {
       },
     )
   }
+}
+
+/**
+ * Creates a folder, and those above it. Returns false if it exists. Node's `recursive` tries for ever where the system
+ * refuses a folder with ENOENT, as below /proc.
+ */
+async function createFolder(path: string): Promise<boolean> {
+  if (!(await isFolder(dirname(path)))) await createFolder(dirname(path))
+  try {
+    await mkdir(path, { mode: 0o700 })
+    return true
+  } catch (error) {
+    if (await isFolder(path)) return false
+    throw error
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false
 }
 
 /** Reads the settings that the last start saved in `.local/env`; empty before the first start. */
