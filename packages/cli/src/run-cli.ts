@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { chooseAccess, HAS_OPERATOR, hasDatabase } from './access.ts'
-import { addCommand, type CommandDeclaration, isOffered, optionsOf } from './cli-command.ts'
+import { addCommand, type CommandDeclaration, FLAGS, isOffered, optionsOf } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext, type KeyContext } from './cli-context.ts'
 import { CliError, UsageError } from './cli-error.ts'
 import type { CommandResult, PrintedResult } from './command-result.ts'
@@ -20,6 +20,7 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
   let exitStatus: ExitStatus = 0
   const program = createProgram(ctx, isJson, (status) => (exitStatus = status))
   try {
+    checkPlace(args)
     await program.parseAsync([...args], { from: 'user' })
     const endedBy = ctx.endedBy()
     return endedBy === 'interrupt' ? 130 : endedBy === 'timeout' ? 124 : exitStatus
@@ -34,6 +35,14 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
   } finally {
     await ctx.dispose()
   }
+}
+
+/** @throws UsageError if an option precedes its command, which has it alone: to Commander it would be unknown. */
+function checkPlace(args: readonly string[]): void {
+  const [first = '', second = ''] = args
+  const isGroup = COMMANDS.some((each) => each.name === first && !('parts' in each))
+  const flag = (isGroup ? second : first).split('=')[0]!
+  if (FLAGS.has(flag)) throw new UsageError(`a command is missing before ${flag} (run it with --help for usage)`)
 }
 
 /** Commander has no message for a command that needs another one: it shows that command's help. */

@@ -44,7 +44,10 @@ describe('wf', () => {
   test.each<[string[], RegExp]>([
     [['runs', 'list', '--limit', 'abc', '--json'], /^option '--limit .*It must be a whole number/],
     [['runs', 'show', '--json'], /^missing required argument/],
-    [['keys', '--json'], /^(a command is missing|unknown option)/],
+    [['keys', '--json'], /^a command is missing before --json/],
+    [['--json', 'runs', 'list'], /^a command is missing before --json/],
+    [['runs', '--limit=3', 'list', '--json'], /^a command is missing before --limit/],
+    [['runs', 'list', '--workflow', '--json'], /^option '--workflow .* value is missing: --json is an option/],
   ])('prints wrong usage as JSON with --json: %j', async (args, message) => {
     const { exitStatus, stdout, stderr } = await wf({}, args)
     expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
