@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { glob } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Connection, FieldDef, Submittable } from 'pg'
@@ -55,4 +58,16 @@ test('every statement can be prepared and returns the columns that its declarati
   } finally {
     client.release()
   }
+})
+
+test('no statement needs a newer PostgreSQL than 15, which the tests do not run', async () => {
+  // Of 16 to 18. A list, because every other check runs on the newest.
+  const newer =
+    /\b(?:json_(?:object|array|arrayagg|objectagg|scalar|serialize|table|value|query|exists)|any_value|date_add|date_subtract|array_(?:sample|shuffle|sort|reverse)|pg_input_\w+|uuidv7|casefold)\s*\(|\bIS\s+(?:NOT\s+)?JSON\b|\bRETURNING\s+(?:old|new)\b/
+  const folder = join(import.meta.dirname, '..')
+  const found: string[] = []
+  for await (const file of glob('{src,migrations}/**/*.{ts,sql}', { cwd: folder })) {
+    if (newer.test(readFileSync(join(folder, file), 'utf8'))) found.push(file)
+  }
+  expect(found).toEqual([])
 })
