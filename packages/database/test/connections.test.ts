@@ -40,6 +40,17 @@ test('a host that accepts no writes is not used, as if it were down, and is used
   await db.close()
 })
 
+test('a server that refuses to connect is unavailable, to Prisma too', async () => {
+  const url = new URL(database.url)
+  url.password = 'an earlier one'
+  const db = createDatabase({ url: url.href, applicationName: 'test', maxConnections: 2 })
+  for (const read of [db.ping(), db.prisma.organization.count()]) {
+    const error: unknown = await read.catch((refused: unknown) => refused)
+    expect(isDatabaseUnavailable(error)).toBe(true)
+  }
+  await db.close()
+})
+
 test('a connection that the server closes between two statements fails only the transaction', async () => {
   const working = inTransaction(database.db, async (client) => {
     const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')

@@ -1,7 +1,10 @@
 import { DatabaseError } from 'pg'
 
-/** SQLSTATE classes and codes that mean "try again later": connection, resources, shutdown, read-only, time-out. */
-const UNAVAILABLE_SQLSTATES = /^(08|53|57P|57014|55P03|25006|25P03|25P04|40001|40P01)/
+/**
+ * SQLSTATE classes and codes that mean "try again later": connection, resources, shutdown, read-only, time-out; those
+ * with which a server refuses to connect (28, 3D, 55000), as while a password is changed; errors of its disk (58).
+ */
+const UNAVAILABLE_SQLSTATES = /^(08|28|3D|53|55000|55P03|57P|57014|58|25006|25P03|25P04|40001|40P01)/
 
 /** Socket errors, a process without free file descriptors, and the codes with which Prisma wraps them. */
 const UNAVAILABLE_CODES =
