@@ -72,6 +72,7 @@ const startRefusing = (onRequest: (req: IncomingMessage) => void | Promise<void>
   listen((req, res) => {
     void Promise.resolve(onRequest(req)).then(() => writeJson(res, { status: 401, body: '{}', requestId: 'r1' }))
   })
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 /** The head of a request with a body. */
 const head = (headers: string) => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`
 
@@ -185,8 +186,27 @@ describe('startHttpServer', () => {
     })
   })
 
+  test.each([
+    ['gets its responses', get('/') + get('/'), /^HTTP\/1\.1 102 [^]+HTTP\/1\.1 200 [^]+HTTP\/1\.1 200 /],
+    ['gets 400 for a request that is not complete', head('Content-Length: 10'), /^HTTP\/1\.1 400 /],
+    ['gets no more of a stream', get('/stream'), /^HTTP\/1\.1 200 [^]+chunked[^]+$/],
+    ['gets no late response of HTTP/1.0, which has no probes', get('/').replaceAll('1.1', '1.0'), /^$/],
+  ])('a caller that has closed its side %s', async (_what, text, expected) => {
+    const gate = Promise.withResolvers<void>()
+    const server = await listen(
+      (req, res) => {
+        if (req.url === '/stream') res.flushHeaders()
+        else void gate.promise.then(() => res.end())
+      },
+      { probeMs: 20 },
+    )
+    const { socket, ended } = send(server, text, true)
+    socket.end().once('data', gate.resolve)
+    expect(await ended).toMatch(expected)
+  })
+
   test('counts no request of a connection that was closed, also if several were waiting on it', async () => {
-    const server = await start({}, () => new Promise(() => {}))
+    const server = await start({ probeMs: 20 }, () => new Promise(() => {}))
     const { socket } = send(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3))
     while (server.inFlight < 3) await nextTurn()
     socket.destroy()

@@ -26,6 +26,8 @@ export interface HttpServerOptions {
   requestTimeoutMs?: number
   /** How long an idle connection is kept open. Default: 5,000. */
   keepAliveTimeoutMs?: number
+  /** How often a caller that has closed its side is probed. Default: 100, since most responses are sent before. */
+  probeMs?: number
   /** Limits of answers that callers do not read. Default: 32 MiB per key and 30 s. */
   unreadLimits?: UnreadLimits
   /** Called for each request that the server refuses before the listener sees it. */
@@ -150,7 +152,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       res.once('finish', () => closeSoon(socket))
     }
   })
-
+  answerHalfClosed(server, options.probeMs ?? 100)
   await listen(server, options)
   server.once('close', closeUnreadAnswers(inFlight, options.unreadLimits ?? UNREAD_LIMITS))
   const { port } = server.address() as AddressInfo
@@ -269,6 +271,30 @@ function writeRawError(socket: Duplex, error: ApiError, onRefusal: (error: ApiEr
   socket.on('error', () => {})
   socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${lines.join('')}\r\n${body}`)
   closeSoon(socket)
+}
+
+/**
+ * Sends a caller that has closed its side of the connection its responses: Node would close it, too, and drop them.
+ * TCP does not show whether the caller still reads, but one that does not resets the connection when it gets a byte,
+ * which the next write notices. So it is probed by interim responses (RFC 9110, section 15.2), which HTTP/1.0 lacks.
+ */
+function answerHalfClosed(server: Server, probeMs: number): void {
+  // Neither this nor `_httpMessage`, the response whose turn it is, is in Node's types.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.on('connection', (socket: Socket & { readonly _httpMessage?: ServerResponse | null }) => {
+    const probe = (): void => {
+      const { _httpMessage: res } = socket
+      // Events and lines may be long in coming, and their callers close both sides at once.
+      const cannotBeProbed = res?.chunkedEncoding || res?.req.httpVersion === '1.0'
+      if (cannotBeProbed && !res.writableEnded) socket.destroy()
+      else if (res && !res.headersSent) res.writeProcessing()
+    }
+    socket.once('end', () => {
+      const { _httpMessage: res } = socket
+      const timer = res ? setInterval(probe, probeMs).unref() : undefined
+      socket.once('close', () => clearInterval(timer))
+    })
+  })
 }
 
 function closeSoon(socket: Duplex): void {
