@@ -268,6 +268,13 @@ describe('time limits', () => {
     expect((await onFakeClock(call)).ms).toBe(12_000)
   })
 
+  test('are those of a whole wait, which asks once a second where it is answered at once', async () => {
+    const { client, sent } = clientWith([{ body: { id: ID, status: 'queued', finished_at: null } }, 'hang'])
+    const { value, ms } = await onFakeClock(() => failureOf(client.runs.wait(ID, { totalTimeoutMs: 5000 })))
+    expect(value.message).toContain('(totalTimeoutMs, 5000 ms)')
+    expect([ms, sent.length]).toEqual([5000, 2])
+  })
+
   test('of a call go before those of the client; an infinite one never ends it', async () => {
     const { client } = clientWith(['hang'], { timeoutMs: 10, totalTimeoutMs: 10 })
     const limits = { timeoutMs: Infinity, totalTimeoutMs: Infinity }

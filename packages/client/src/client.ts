@@ -1,6 +1,6 @@
 import { Page, type PagePromise, toPagePromise } from './page.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { type ApiRequest, type Fetch, type Hooks, isText, type Received, sendRequest } from './send-request.ts'
+import { type ApiRequest, type Fetch, type Hooks, isText, pause, type Received, sendRequest } from './send-request.ts'
 import type {
   ListParams,
   Organization,
@@ -87,6 +87,8 @@ const USER_AGENT = 'workflow-service-client/1.0.0'
 
 /** How long one request waits for the end of a run, beyond `timeoutMs`. */
 const WAIT_SECONDS = 10
+/** From one such request to the next, also if it was answered sooner. */
+const MIN_WAIT_MS = 1000
 
 const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
 
@@ -143,12 +145,14 @@ export class WorkflowClient {
       get: async (id, call) => send<Run>(pathOf(id, 'runs'), isRun, call),
       wait: async (id, call = {}) => {
         const { timeoutMs, totalTimeoutMs } = limitsOf(options, call)
-        const deadlineMs = performance.now() + totalTimeoutMs
+        const limits = { ...call, timeoutMs: timeoutMs + WAIT_SECONDS * 1000 }
+        const endsAt = performance.now() + totalTimeoutMs
         for (;;) {
-          const remainingMs = Math.max(1, Math.ceil(deadlineMs - performance.now()))
-          const limits = { ...call, timeoutMs: timeoutMs + WAIT_SECONDS * 1000, totalTimeoutMs: remainingMs }
-          const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, isRun, limits)
+          const pauseEndsAt = Math.min(endsAt, performance.now() + MIN_WAIT_MS)
+          const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, isRun, limits, undefined, endsAt)
           if (run.finished_at !== null) return run
+          // A gateway that stops, or has too many requests that wait, answers at once.
+          await pause(pauseEndsAt - performance.now(), call.signal)
         }
       },
     }
@@ -175,6 +179,7 @@ function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...l
     isExpected: ApiRequest['isExpected'],
     { signal, requestId, headers: callHeaders, ...callLimits }: RequestOptions = {},
     start?: { body: string; idempotencyKey: string },
+    endsAt?: number,
   ): Promise<Value> => {
     const { value, ...received } = await sendRequest({
       // Looked up with each call, so that a global `fetch` replaced later counts.
@@ -190,6 +195,7 @@ function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...l
       ),
       ...start,
       ...limitsOf(limits, callLimits),
+      ...(endsAt !== undefined && { endsAt }),
       ...(signal && { signal }),
       onRequest,
       onAnswer,

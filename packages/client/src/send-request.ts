@@ -21,6 +21,8 @@ export interface ApiRequest {
   readonly maxRetries: number
   readonly timeoutMs: number
   readonly totalTimeoutMs: number
+  /** By `performance.now()`, for one of several requests of a call. Default: `totalTimeoutMs` from now. */
+  readonly endsAt?: number
   readonly signal?: AbortSignal
   readonly onRequest?: Hooks['onRequest']
   readonly onAnswer?: Hooks['onAnswer']
@@ -74,7 +76,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  */
 export async function sendRequest(request: ApiRequest): Promise<Received> {
   const { method, url, idempotencyKey, timeoutMs, totalTimeoutMs, signal } = request
-  const endsAt = performance.now() + totalTimeoutMs
+  const { endsAt = performance.now() + totalTimeoutMs } = request
   for (let attempts = 1; ; attempts += 1) {
     const facts: CallFacts = { idempotencyKey, attempts: signal?.aborted ? attempts - 1 : attempts }
     const remainingMs = endsAt - performance.now()
@@ -100,8 +102,7 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
     if (result instanceof ApiError && !RETRIED_STATUSES.has(result.status)) throw result
     const delayMs = delayBefore(attempts, result instanceof ApiError ? result.retryAfterMs : null)
     if (attempts > request.maxRetries || performance.now() + delayMs >= endsAt) throw result
-    // After an abort, the next attempt rejects at once.
-    await within(delayMs, signal, () => new Promise<never>(() => {})).catch(() => {})
+    await pause(delayMs, signal)
   }
 }
 
@@ -149,7 +150,7 @@ async function within<Value>(
   let timer: ReturnType<typeof setTimeout> | undefined
   let onAbort!: () => void
   const interruption = new Promise<undefined>((resolve, reject) => {
-    timer = setTimeout(() => resolve(undefined), Math.min(ms, MAX_TIMER_MS))
+    timer = setTimeout(() => resolve(undefined), Math.max(0, Math.min(ms, MAX_TIMER_MS)))
     onAbort = () => reject(signal?.reason)
     signal?.addEventListener('abort', onAbort)
   })
@@ -160,6 +161,11 @@ async function within<Value>(
     signal?.removeEventListener('abort', onAbort)
     controller.abort()
   }
+}
+
+/** Resolves after `ms`, or when `signal` aborts: the next request rejects at once then. */
+export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await within(ms, signal, () => new Promise<never>(() => {})).catch(() => {})
 }
 
 /** Anything but the documented success and error of the operation is `unexpected_answer`. */

@@ -292,10 +292,22 @@ if (hasHttpx)
         make(kind, [['wait_for_run', [id], { options: { timeout: 0.1, total_timeout: 0.3 } }]]),
       ]
       expect(await timedOut).toMatchObject([
-        { error: 'ApiTimeoutError', message: expect.stringContaining('total_timeout, 0.') },
+        { error: 'ApiTimeoutError', message: expect.stringContaining('total_timeout, 0.3 s') },
       ])
       await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
       expect(await waiting).toMatchObject([{ value: { id, status: 'succeeded' } }])
+    })
+
+    test.each(kinds)('%s: asks once a second for a run where a wait is answered at once', async (kind) => {
+      let count = 0
+      const server = createServer((_request, response) => {
+        count += 1
+        response.end('{"id":"a","status":"queued","finished_at":null}')
+      })
+      const base_url = `http://127.0.0.1:${await listen(server)}`
+      await make(kind, [['wait_for_run', ['a'], { options: { total_timeout: 0.3 } }]], { base_url })
+      await close(server)
+      expect(count).toBeLessThan(4)
     })
 
     test.each(kinds)('%s: takes nothing but the documented answer for a success, and asks once', async (kind) => {

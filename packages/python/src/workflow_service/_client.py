@@ -19,6 +19,8 @@ from ._types import Organization, Page, Run, Session, StartConfirmation, Workflo
 _USER_AGENT = "workflow-service-python/1.0.0"
 # How long one request waits for the end of a run, in seconds, beyond `timeout`.
 _WAIT_SECONDS = 10
+# Seconds from one such request to the next, also if it was answered sooner.
+_MIN_WAIT = 1.0
 _NO_OPTIONS = CallOptions()
 _ADDRESS = re.compile(r"https?://[^/@?#]+(?:/[^?#]*)?", re.IGNORECASE)
 _Value = TypeVar("_Value")
@@ -89,15 +91,19 @@ class _Client(Generic[_Http]):
     def _session_call(self, session_id: str, options: CallOptions) -> Call[Session]:
         return self._call(_path("sessions", session_id), _is_session, options)
 
-    def _wait_calls(self, run_id: str, options: CallOptions) -> Iterator[Call[Run]]:
-        """The calls that wait for the end of a run, one after the other until its time is over."""
+    def _wait_calls(self, run_id: str, options: CallOptions) -> Iterator[tuple[float, Call[Run]]]:
+        """The calls that wait for the end of a run until its time is over, and the seconds to pause before each."""
         _, timeout, total = _limits_of(self._options, options)
-        remaining = total
+        within = dataclasses.replace(options, timeout=timeout + _WAIT_SECONDS)
         ends_at = time.monotonic() + total
-        while remaining > 0:
-            within = dataclasses.replace(options, timeout=timeout + _WAIT_SECONDS, total_timeout=remaining)
-            yield self._run_call(run_id, within, f"?wait={_WAIT_SECONDS}")
-            remaining = ends_at - time.monotonic()
+        begins_at = 0.0
+        while time.monotonic() < ends_at:
+            call = self._run_call(run_id, within, f"?wait={_WAIT_SECONDS}")
+            call.ends_at = ends_at
+            # A gateway that stops, or has too many requests that wait, answers at once.
+            pause = max(0.0, min(begins_at, ends_at) - time.monotonic())
+            begins_at = time.monotonic() + pause + _MIN_WAIT
+            yield pause, call
         raise ApiTimeoutError(f"The run had not ended in time ({total:g} s).", attempts=0, idempotency_key=None)
 
     def _call(
@@ -192,7 +198,9 @@ class WorkflowClient(_Client[httpx.Client]):
         """Returns when the run has ended, with any status. Raises ApiTimeoutError after `total_timeout`."""
         calls = self._wait_calls(run_id, options)
         while True:
-            run = self._run(next(calls))
+            pause, call = next(calls)
+            time.sleep(pause)
+            run = self._run(call)
             if run["finished_at"]:
                 return run
 
@@ -276,7 +284,9 @@ class AsyncWorkflowClient(_Client[httpx.AsyncClient]):
         """Returns when the run has ended, with any status. Raises ApiTimeoutError after `total_timeout`."""
         calls = self._wait_calls(run_id, options)
         while True:
-            run = await self._run(next(calls))
+            pause, call = next(calls)
+            await anyio.sleep(pause)
+            run = await self._run(call)
             if run["finished_at"]:
                 return run
 
