@@ -291,21 +291,23 @@ const found = async (person: Caller, q: string) =>
 describe('The search', () => {
   test('finds by name what the person may see', async () => {
     const { admin, member, owner } = data.app.organization
-    const workflow = await data.createWorkflow('Zebra orders')
-    const hidden = await data.createWorkflow('Zebra salaries', [])
-    const sourceId = await data.saveSource({ name: 'Zebra source' })
-    const key = { id: newId(), name: 'Zebra key', scopes: ['read'], expires_at: null }
+    const workflow = await data.createWorkflow('Žebraß orders')
+    const hidden = await data.createWorkflow('Žebrass salaries', [])
+    const sourceId = await data.saveSource({ name: 'Žebraß source' })
+    const key = { id: newId(), name: 'Žebrass key', scopes: ['read'], expires_at: null }
+    const user = { id: newId(), email: 'z@acme.test', first_name: 'Žebrass', last_name: '', role: 'member' }
+    await data.call(admin, 'createUser', { body: user })
     await data.call(admin, 'createApiKey', { body: key })
-    const [lookupId, body] = [newId(), { ...lookupIn(data.endpoint.url), name: 'Zebra look-up', version: null }]
+    const [lookupId, body] = [newId(), { ...lookupIn(data.endpoint.url), name: 'Žebraß look-up', version: null }]
     await data.call(admin, 'saveLookup', { params: { lookup_id: lookupId }, body })
-    const seen = [`workflow ${workflow}`, `webhook_source ${sourceId}`, `lookup ${lookupId}`]
+    const seen = [`workflow ${workflow}`, `webhook_source ${sourceId}`, `lookup ${lookupId}`, `user ${user.id}`]
     const all = [...seen, `workflow ${hidden}`, `api_key ${key.id}`]
-    expect((await found(admin, ' zEBRA')).toSorted()).toEqual(all.toSorted())
-    expect(await found(member, 'zebra')).toEqual(seen)
+    expect((await found(admin, ' žEBRASS')).toSorted()).toEqual(all.toSorted())
+    expect(await found(member, 'žebrass')).toEqual(seen)
     expect(await found(member, lookupId)).toEqual([`lookup ${lookupId}`])
     expect(await found(member, 'the owner')).toEqual([`user ${owner.userId}`])
     const other = await data.app.createOrganization()
-    expect(await found(other.owner, 'zebra')).toEqual([])
+    expect(await found(other.owner, 'žebrass')).toEqual([])
   })
 
   test('finds anything by its id, and runs and deliveries by their request', async () => {

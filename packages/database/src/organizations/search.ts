@@ -27,7 +27,7 @@ const FIND_BY_NAME = `
       SELECT * FROM workflows
       WHERE workflow_search_grams(organization_id, search_text, 1)
           @> (SELECT workflow_search_grams($1, $3, least(char_length($3), 3)))
-        AND organization_id = $1 AND strpos(lower(name), lower($4)) > 0
+        AND organization_id = $1 AND strpos(split_part(search_text, '\uffff', 1), $3) > 0
     ) AS workflow
     WHERE ${isVisible('workflow', '$2')}
     LIMIT ${MAX_BY_NAME}
@@ -38,12 +38,12 @@ const FIND_BY_NAME = `
   )
   UNION ALL (
     SELECT 'lookup', id, name, url FROM lookups
-    WHERE organization_id = $1 AND strpos(lower(name), lower($4)) > 0 ORDER BY name LIMIT ${MAX_BY_NAME}
+    WHERE organization_id = $1 AND strpos(name_key, $5) > 0 ORDER BY name_key LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
     SELECT 'user', users.id, ${USER_NAME}, users.email FROM users
     WHERE users.organization_id = $1
-      AND strpos(lower(concat_ws(' ', users.first_name, users.last_name, users.email)), lower($4)) > 0
+      AND strpos(lower(concat_ws(' ', users.first_name, users.last_name, users.email) COLLATE "default"), lower($4)) > 0
     ORDER BY users.email LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
@@ -56,7 +56,7 @@ const FIND_BY_NAME = `
 async function findByName(db: Db, viewer: Viewer, text: string): Promise<Found[]> {
   const values = [foldSearch(text), text, foldCase(text.normalize('NFC')).normalize('NFC')]
   const rows = await queryVisible<Found>(db, viewer, FIND_BY_NAME, ...values)
-  const beginsWithText = ({ title }: Found) => Number(title.toLowerCase().startsWith(text.toLowerCase()))
+  const beginsWithText = ({ title }: Found) => Number(foldCase(title).startsWith(foldCase(text)))
   return rows.toSorted((a, b) => beginsWithText(b) - beginsWithText(a)).slice(0, MAX_FOUND)
 }
 

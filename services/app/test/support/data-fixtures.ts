@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, request as httpRequest } from 'node:http'
 import type { AppOperationId, RunStatus } from '@workflow-service/contract'
-import { newId } from '@workflow-service/database'
+import { newId, workflowSearchText } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { createCapturedLogger, listen, startCustomerEndpoint } from '@workflow-service/testkit'
@@ -117,7 +117,7 @@ export async function startDataApp(app: TestApp, hasMaintenance = true) {
     ) => {
       const workflowId = newId()
       const scope = userIds === null ? 'company_wide' : 'only_me'
-      const texts = { name, description: '', searchText: name.toLowerCase() }
+      const texts = { name, description: '', searchText: workflowSearchText(name, '') }
       await prisma.workflow.create({ data: { id: workflowId, organizationId, ...texts, scope, isActive: true } })
       const data = (userIds ?? []).map((userId) => ({ organizationId, workflowId, userId }))
       if (data.length > 0) await prisma.workflowUser.createMany({ data })
