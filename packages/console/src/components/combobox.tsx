@@ -4,6 +4,7 @@ import type { AppUserOut } from '@workflow-service/contract'
 import { call, describeError, queryFor } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
+import { fold } from './text.ts'
 import { useOptions } from './use-options.tsx'
 
 interface ComboboxProps extends Pick<ComponentProps<typeof TextField>, 'label' | 'placeholder' | 'isLabelHidden'> {
@@ -25,7 +26,8 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
   const popup = useRef<HTMLUListElement>(null)
   const [text, setText] = useState<string>()
   const isOpen = text !== undefined
-  const found = options.filter(({ label }) => label.toLowerCase().includes((text ?? '').toLowerCase())).slice(0, SHOWN)
+  const wanted = fold(text?.trim() ?? '')
+  const found = options.filter(({ label }) => fold(label).includes(wanted)).slice(0, SHOWN)
   const { id, onKey, items, restart, aria } = useOptions(isOpen ? found : [], (option) => {
     setText(undefined)
     onValue(option.value)

@@ -3,7 +3,7 @@ export function download(name: string, extension: 'yaml' | 'csv' | 'json', text:
   const url = URL.createObjectURL(new Blob([text]))
   const link = document.createElement('a')
   link.href = url
-  link.download = `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.${extension}`
+  link.download = `${name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, '-')}.${extension}`
   link.click()
   URL.revokeObjectURL(url)
 }

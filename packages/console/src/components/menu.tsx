@@ -2,6 +2,7 @@ import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
 import type { Action } from './button.tsx'
 import { Icon } from './icons.tsx'
 import { placePopup } from './place-popup.ts'
+import { fold } from './text.ts'
 import { tryIt } from './toast.ts'
 
 interface MenuProps {
@@ -29,7 +30,7 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
     else if (event.key === 'Tab') popup.current?.hidePopover()
     else if (/^\S$/.test(event.key)) {
       const next = [...all.slice(at + 1), ...all.slice(0, at + 1)]
-      next.find((item) => item.textContent.toLowerCase().startsWith(event.key.toLowerCase()))?.focus()
+      next.find((item) => fold(item.textContent).startsWith(fold(event.key)))?.focus()
     } else return
     if (event.key !== 'Tab') event.preventDefault()
     event.stopPropagation()

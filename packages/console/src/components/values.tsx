@@ -2,6 +2,7 @@ import { type ReactNode, useState } from 'react'
 import { invalid } from '../api/index.ts'
 import { Button, type ButtonProps } from './button.tsx'
 import { parseJson } from './parse-json.ts'
+import { beginningOf } from './text.ts'
 import { announce } from './toast.ts'
 
 const SHOWN_MS = 1_500
@@ -123,7 +124,7 @@ export function LongText({ text: marked }: { text: string }) {
   return (
     <details>
       <summary>
-        {text.slice(0, 120)}… ({text.length.toLocaleString('en')} characters)
+        {beginningOf(text, 120)}… ({Array.from(text).length.toLocaleString('en')} characters)
       </summary>
       {block}
     </details>

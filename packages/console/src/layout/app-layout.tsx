@@ -10,6 +10,7 @@ import { Dialog, FormDialog, openDialog, OpenDialogs } from '../components/dialo
 import { TextField } from '../components/fields.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/page.tsx'
+import { firstCharacter } from '../components/text.ts'
 import { KeyValueList } from '../components/values.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { PAGES } from './pages.ts'
@@ -131,7 +132,7 @@ function OrganizationMenu() {
   const name = (
     <>
       <span className="avatar" aria-hidden="true" style={{ background: colorOf(me.organization.id) }}>
-        {Array.from(me.organization.name)[0]?.toUpperCase()}
+        {firstCharacter(me.organization.name).toUpperCase()}
       </span>
       <span className="ellipsis">{me.organization.name}</span>
     </>

@@ -7,6 +7,7 @@ import { TextField } from '../components/fields.tsx'
 import { Icon } from '../components/icons.tsx'
 import { tellingFields } from '../components/delivery-columns.tsx'
 import { statusText } from '../components/status-and-time.tsx'
+import { fold } from '../components/text.ts'
 import { linkTo, THINGS } from '../components/thing-link.tsx'
 import { useOptions } from '../components/use-options.tsx'
 import type { PageEntry } from './pages.ts'
@@ -33,7 +34,7 @@ function useFound(pages: readonly PageEntry[], text: string) {
   const isOld = ({ isPlaceholderData }: { isPlaceholderData: boolean }) => isPlaceholderData || wanted !== text.trim()
   const found = [
     ...[...pages, { to: '/account', label: 'Account', icon: 'account' } as const]
-      .filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
+      .filter(({ label }) => fold(label).includes(fold(text.trim())))
       .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to }, isOld: false })),
     ...(wanted.length > 1 ? (search.data?.data ?? []) : []).map(({ kind, id, title, detail }) => {
       const [icon, name, linkOf] = THINGS[kind]

@@ -1,6 +1,7 @@
 import { newId, mutate } from '../../api/index.ts'
 import { openForm } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
+import { beginningOf } from '../../components/text.ts'
 
 /** Asks for a name, and keeps a run or a trial as a case of its workflow. */
 export function keepAsCase(workflowId: string, of: { run_id: string } | { trial_id: string }, text: string): void {
@@ -11,7 +12,7 @@ export function keepAsCase(workflowId: string, of: { run_id: string } | { trial_
     action: 'Keep',
     isTransient: true,
     savedText: 'Kept. “Cases” of the workflow tries it.',
-    values: { name: Array.from(text.trim().split('\n')[0]!).slice(0, 80).join('') },
+    values: { name: beginningOf(text.trim().split(/[\r\n]/)[0]!, 80) },
     save: ({ name }) =>
       mutate('saveCase', { params: { workflow_id: workflowId, case_id: id }, body: { name, of, version: null } }),
     fields: ({ field }) => <TextField required {...field('name', 'Name')} />,

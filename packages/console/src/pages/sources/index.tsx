@@ -10,6 +10,7 @@ import { Menu } from '../../components/menu.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
+import { fold } from '../../components/text.ts'
 import { toast } from '../../components/toast.ts'
 import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
 import { SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
@@ -19,8 +20,8 @@ export function SourcesPage() {
   const isAdmin = useMe().role !== 'member'
   const filters = useFilters('search')
   const list = toList(useRead('listWebhookSources'))
-  const search = filters.search?.toLowerCase() ?? ''
-  const rows = list.rows.filter(({ name, endpoint_url: url }) => `${name}\n${url}`.toLowerCase().includes(search))
+  const search = fold(filters.search ?? '')
+  const rows = list.rows.filter(({ name, endpoint_url: url }) => fold(`${name}\n${url}`).includes(search))
   return (
     <ListPage
       title="Webhook sources"

@@ -1,5 +1,5 @@
 import type { AppErrorBody } from '@workflow-service/contract'
-import { quote } from '../../components/quote.ts'
+import { quote } from '../../components/text.ts'
 
 const HINTS: Record<number, string> = {
   401: 'It asks for credentials: it must know the signing secret of this source, to accept a valid X-Service-Token.',

@@ -8,6 +8,7 @@ import { type Bound, RadioGroup, TextAreaField, TextField } from '../../componen
 import { editFormOptions, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Notice, Page } from '../../components/page.tsx'
 import { placePopup } from '../../components/place-popup.ts'
+import { fold } from '../../components/text.ts'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { useOptions } from '../../components/use-options.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
@@ -153,17 +154,17 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
 }
 
 const MAX_SUGGESTIONS = 6
-const MIN_TYPED = 2
+const MAX_TYPED = 100
 
 /** The names that begin with what is typed before the caret, with the number of typed characters. */
 function suggest(before: string, all: readonly string[]): { name: string; typed: number }[] {
-  const lower = before.slice(-100).toLowerCase()
+  // Words and their followers up to the caret, the longest first. A folded text may have another length.
+  const ends = [...before.slice(-MAX_TYPED).matchAll(/(?<![\p{L}\p{M}\p{N}_])(?=(..+)$)/gsu)].map(([, end = '']) => end)
+  const folded = ends.map(fold)
   return all.flatMap((name) => {
-    for (let typed = Math.min(name.length - 1, lower.length); typed >= MIN_TYPED; typed -= 1) {
-      const isWordStart = !/[\p{L}\p{N}_]/u.test(lower.at(-typed - 1) ?? ' ')
-      if (isWordStart && name.toLowerCase().startsWith(lower.slice(-typed))) return [{ name, typed }]
-    }
-    return []
+    const start = fold(name)
+    const end = ends[folded.findIndex((each) => each.length < start.length && start.startsWith(each))]
+    return end === undefined ? [] : [{ name, typed: end.length }]
   })
 }
 

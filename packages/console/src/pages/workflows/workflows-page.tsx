@@ -8,6 +8,7 @@ import { Switch, TextField } from '../../components/fields.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { Page, pageOf } from '../../components/page.tsx'
 import { LastStatus, Time } from '../../components/status-and-time.tsx'
+import { beginningOf } from '../../components/text.ts'
 import { linkTo } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { CopyId } from '../../components/values.tsx'
@@ -91,7 +92,7 @@ function Layout(workflow: WorkflowDetailOut) {
       action: 'Duplicate',
       isTransient: true,
       savedText: 'Duplicated. The copy is switched off.',
-      values: { name: Array.from(`Copy of ${name}`).slice(0, 500).join('') },
+      values: { name: beginningOf(`Copy of ${name}`, 500) },
       save: (values) => mutate('duplicateWorkflow', { params, body: { id: copyId, ...values } }),
       onSaved: () => navigate(linkTo('workflow', copyId)),
       fields: ({ field }) => (
