@@ -542,8 +542,10 @@ test('a log keeps its position and filter when an entry opens and closes, and th
     await drawer.getByTitle(`Copy ${openId(page.url())}`).waitFor()
   }
   const last = openId(page.url())
+  expect(await page.title()).toMatch(/^Verification of /)
   await page.keyboard.press('Escape')
   await drawer.waitFor({ state: 'detached' })
+  expect(await page.title()).toMatch(/^Logs of /)
   await links.nth(12).and(page.locator(':focus')).waitFor()
   expect(openId(String(await links.nth(12).getAttribute('href')))).toBe(last)
   expect(page.url()).toBe(`${service.url}/deliveries?kind=verification&source_id=${sourceId}`)

@@ -117,6 +117,7 @@ test('a refused start says so once until its cause is gone; what is typed replac
   await owner.call('saveWorkflow', { params, body: { name: 'F', description, scope: 'company_wide', version } })
   await owner.call('setWorkflowActive', { params, body: { is_active: false } })
   await show(page, `/workflows/${workflowId}/try`)
+  expect(await page.title()).toMatch(/^Try it – /)
   expect(await page.getByText('Ctrl-Enter').isVisible()).toBe(false)
   const rows = new Set<number | undefined>()
   for (const each of await page.getByRole('navigation', { name: 'Parts of the workflow' }).getByRole('link').all()) {

@@ -1,6 +1,6 @@
 import { Link, type LinkProps, useParams } from '@tanstack/react-router'
 import type { AppAnswer, AppOperationId } from '@workflow-service/contract'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { type ReactNode, useEffect, useId, useRef } from 'react'
 import { AppError, describeError, type Query, type RequestArgument, useRead } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
 import { Icon, type IconName } from './icons.tsx'
@@ -59,11 +59,20 @@ export function Heading({ title }: { title: string }) {
   )
 }
 
-/** Names the tab of the browser. */
+/** The titles of what is open, such as a page and a drawer beside it: the last one names the tab of the browser. */
+const titles = new Map<string, string>()
+const showTitle = () => {
+  document.title = [...[...titles.values()].slice(-1), 'Workflow Automation Service'].join(' – ')
+}
+
+/** Names the tab of the browser as long as the component is shown. */
 export function useTitle(title: string) {
+  const id = useId()
   useEffect(() => {
-    document.title = `${title} – Workflow Automation Service`
-  }, [title])
+    titles.set(id, title)
+    showTitle()
+  }, [id, title])
+  useEffect(() => () => void (titles.delete(id) && showTitle()), [id])
 }
 
 interface SectionProps {

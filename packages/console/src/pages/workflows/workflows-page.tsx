@@ -1,4 +1,4 @@
-import { Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import type { WorkflowDetailOut, WorkflowRowOut } from '@workflow-service/contract'
 import { call, newId, useList, mutate } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
@@ -6,7 +6,7 @@ import { openForm, useDeletion } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
 import { Switch, TextField } from '../../components/fields.tsx'
 import { Menu } from '../../components/menu.tsx'
-import { Page, pageOf } from '../../components/page.tsx'
+import { Page, pageOf, useTitle } from '../../components/page.tsx'
 import { LastStatus, Time } from '../../components/status-and-time.tsx'
 import { beginningOf } from '../../components/text.ts'
 import { linkTo } from '../../components/thing-link.tsx'
@@ -85,6 +85,9 @@ function Layout(workflow: WorkflowDetailOut) {
   const navigate = useNavigate()
   const askToDelete = useDeletion()
   const params = { workflow_id: id }
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  const [, tab] = TABS.findLast(([to]) => path.endsWith(to.replace(/.*workflow_id/, ''))) ?? TABS[0]
+  useTitle(`${tab} – ${name}`)
   const duplicate = () => {
     const copyId = newId()
     openForm({
