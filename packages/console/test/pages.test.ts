@@ -153,13 +153,18 @@ async function findUnseenFocus(page: Page): Promise<string[]> {
   })()`)
 }
 
-test('on a phone the filters of a list are behind one button that counts them, beside what removes them', async () => {
+test('on a phone the navigation closes with its page, and the filters of a list are behind one button that counts them', async () => {
   const { page } = await openFilled('/deliveries?outcome=rejected&last=24h', {
     viewport: { width: 375, height: 800 },
   })
   const outcome = page.getByRole('combobox', { name: 'Outcome' })
   await page.getByRole('button', { name: 'Remove the filter Outcome: Rejected' }).waitFor()
   expect(await outcome.isVisible()).toBe(false)
+  await page.getByRole('button', { name: 'Open the navigation' }).click()
+  await page.getByRole('button', { name: /^Account: / }).click()
+  await page.getByRole('menuitem', { name: 'Account' }).click()
+  await page.getByRole('button', { name: 'Open the navigation', expanded: false }).waitFor()
+  await page.goBack()
   await page.getByRole('button', { name: 'Filters (2)', expanded: false }).click()
   await outcome.click()
   await page.getByRole('option', { name: 'Accepted', exact: true }).click()

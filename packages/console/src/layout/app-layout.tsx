@@ -1,5 +1,5 @@
-import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { useLayoutEffect, useState } from 'react'
+import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router'
+import { useEffect, useLayoutEffect, useState } from 'react'
 import { call, queryClient, setShownOrganization, useMe, useRead, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { answerPasswordPrompt, type PasswordPromptKind, usePasswordPrompt } from '../api/prompts.ts'
@@ -25,6 +25,12 @@ export function AppLayout() {
   const prompt = usePasswordPrompt()
   const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
+  const router = useRouter()
+  useEffect(() => {
+    // Also by the back button or a menu in it. The page of the sign-in is not in this frame.
+    const close = (path: string) => path !== '/sign-in' && setIsNavOpen(false)
+    return router.subscribe('onBeforeLoad', ({ toLocation }) => void close(toLocation.pathname))
+  }, [router])
   const groups = PAGES.map(
     ([group, entries]) => [group, entries.filter((entry) => me.role !== 'member' || !entry.isForAdmins)] as const,
   )
