@@ -16,7 +16,9 @@ export function useShortcuts(shortcuts: Readonly<Record<string, () => unknown>>,
   const onKeyDown = useEffectEvent((event: KeyboardEvent) => {
     const hasModifier = event.metaKey || event.ctrlKey
     if (event.defaultPrevented || event.altKey || (hasModifier && event.shiftKey)) return
-    const press = shortcuts[hasModifier ? `mod+${event.key.toLowerCase()}` : event.key]
+    // The key of a keyboard for other letters, such as Cyrillic ones, is that of a Latin one.
+    const key = (/^\P{ASCII}$/u.test(event.key) && /^Key(.)$/.exec(event.code)?.[1]?.toLowerCase()) || event.key
+    const press = shortcuts[hasModifier ? `mod+${key.toLowerCase()}` : key]
     if (!press || (!hasModifier && !areSingleKeysOn(event, dialogs))) return
     if (press() !== false) event.preventDefault()
   })
