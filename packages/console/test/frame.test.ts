@@ -255,6 +255,8 @@ test('two people who save the same thing see both versions, and unsaved changes 
   await field(page, 'Name').fill('Unsaved')
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Stay here').click()
+  // The button had the focus.
+  await field(page, 'Name').and(page.locator(':focus')).waitFor()
   expect(await field(page, 'Name').inputValue()).toBe('Unsaved')
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Leave without saving').click()

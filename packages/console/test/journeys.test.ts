@@ -193,6 +193,8 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   await press(button('Revoke'))
   await press(page.getByRole('dialog', { name: 'Revoke Shop?' }).getByRole('button', { name: 'Revoke key' }))
   await page.getByRole('cell', { name: 'Revoked' }).waitFor()
+  // The button of the row is gone.
+  await page.getByRole('heading', { name: 'API keys' }).and(page.locator(':focus')).waitFor()
 }, 180_000)
 
 test('a person of two organizations sees one at a time, exports one and deletes it', async () => {

@@ -1,6 +1,7 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { type ButtonHTMLAttributes, type MouseEvent, useState } from 'react'
 import { Icon, type IconName } from './icons.tsx'
+import { useKeptFocus } from './keep-focus.ts'
 import { tryIt } from './toast.ts'
 
 /** Something that a person can do: a link to a page, or what a button calls. */
@@ -25,6 +26,7 @@ export interface ButtonProps extends Action, Omit<ButtonHTMLAttributes<HTMLButto
 /** A button, or with `link` a link to a page that looks like one. */
 export function Button({ label, icon, variant = 'secondary', link, onClick, className = '', ...props }: ButtonProps) {
   const [isRunning, setIsRunning] = useState(false)
+  const element = useKeptFocus()
   const { isBusy = isRunning, isIconOnly, done, ...rest } = props
   function click(event: MouseEvent<HTMLButtonElement>) {
     if (isBusy) return event.preventDefault()
@@ -49,6 +51,7 @@ export function Button({ label, icon, variant = 'secondary', link, onClick, clas
   }
   return (
     <button
+      ref={element}
       type="button"
       aria-label={isIconOnly ? label : undefined}
       title={isIconOnly ? label : undefined}

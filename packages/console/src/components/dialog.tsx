@@ -32,7 +32,11 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
     // The first field, or the title: the browser would choose the close button.
     const field = element?.querySelector<HTMLElement>('.dialog-body :is(input:not([hidden]), textarea, select)')
     ;(field ?? element?.querySelector<HTMLElement>('h2'))?.focus()
-    return () => element?.close()
+    return () => {
+      element?.close()
+      // Where the focus was is gone, such as the button of a row that is deleted.
+      if (element?.contains(document.activeElement)) document.querySelector('h1')?.focus({ preventScroll: true })
+    }
   }, [])
   return (
     <dialog
