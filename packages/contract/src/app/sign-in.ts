@@ -8,7 +8,8 @@ const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
 const NewPassword = Text(PASSWORD_MAX_LENGTH, 'A password to set.', PASSWORD_MIN_LENGTH)
 /** Makes the schema of an email address. */
 export function EmailAddress(description: string) {
-  return Text(EMAIL_MAX_LENGTH, description, 3, { format: 'trimmed', pattern: '^[^\\s@]+@[^\\s@]+$' })
+  const examples = ['ada@acme.test']
+  return Text(EMAIL_MAX_LENGTH, description, 3, { format: 'trimmed', pattern: '^[^\\s@]+@[^\\s@]+$', examples })
 }
 export const Email = EmailAddress('Email address; accounts are found by it, ignoring case.')
 const Token = Str('The token in the fragment of a link.', { minLength: 1, maxLength: 200 })

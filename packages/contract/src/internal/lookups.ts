@@ -20,6 +20,7 @@ const PATH_MAX_LENGTH = 1_000
 const TOOL_FIELDS = {
   name: Str('Its name, unique in the look-up. Of an MCP server, the name that the server has.', {
     pattern: '^[A-Za-z0-9_.-]+$',
+    examples: ['find_customer'],
     minLength: 1,
     maxLength: 128,
   }),
@@ -34,7 +35,7 @@ const TOOL_FIELDS = {
       PATH_MAX_LENGTH,
       'With `http`: the path with parameters in braces, such as `/customers/{customer_id}`. Other parameters become the query.',
       1,
-      { pattern: '^/' },
+      { pattern: '^/', examples: ['/customers/{customer_id}'] },
     ),
   ),
   parameters: Optional(
@@ -64,6 +65,7 @@ export const LookupIn = Closed('LookupIn', 'A look-up to save.', {
     Nullable(
       Str('A header that every request has, such as `Authorization`; null for none.', {
         pattern: '^[A-Za-z0-9!#$%&*+.^_|~-]+$',
+        examples: ['Authorization'],
         maxLength: 100,
       }),
     ),

@@ -60,8 +60,11 @@ function toFieldError(error: ErrorObject): FieldError {
       return at('less_than_equal', `must be at most ${limit}`)
     case 'enum':
       return at('enum', `must be one of ${(params['allowedValues'] as unknown[]).map(String).join(', ')}`)
-    case 'pattern':
-      return at('string_pattern_mismatch', `must match ${String(params['pattern'])}`)
+    case 'pattern': {
+      const { examples: [example] = [] } = error.parentSchema as { examples?: string[] }
+      const advice = example === undefined ? '' : `, such as ${example}`
+      return at('string_pattern_mismatch', `must match ${String(params['pattern'])}${advice}`)
+    }
     case 'format': {
       const format = String(params['format'])
       return at(...(FORMAT_ERRORS[format] ?? ['value_error', `must be a valid ${format}`]))
