@@ -25,6 +25,8 @@ test('an example is checked while it is typed and says what the agent will see, 
   await page.getByText(/^Unexpected token 'w'.*"total": twelve/).waitFor()
   await example.fill(`{"list": [${Array.from({ length: 101 }).fill(1).join()}]}`)
   await page.getByText('“list” must not have lists of more than 100 items').waitFor()
+  await example.fill('{"order_id": 12345678901234567890}')
+  await page.getByText('The JSON contains the number 12345678901234567890, which cannot be').waitFor()
   await example.fill('{"order_id": "A-1", "lines": [{"sku": "X", "gift": true}, {"sku": "Y"}]}')
   await page.getByText('list of object').waitFor()
   await page.getByText('true or false, optional').waitFor()

@@ -28,6 +28,7 @@ export { PUBLIC_RUN_EXAMPLE, PublicRunOut, PublicSessionOut, RUN_WAIT_MAX_SECOND
 export { WebhookVerification } from './public/webhooks.ts'
 export * from './rules.ts'
 export { compile, TRIMMED_FORMATS } from './schema/ajv.ts'
+export { findInexactNumberErrors } from './schema/find-inexact-number.ts'
 export { findExampleErrors, findJsonObjectErrors, VERIFICATION_TYPE } from './schema/check-json-value.ts'
 export { checkPayload } from './schema/check-payload.ts'
 export * from './schedule-timing.ts'

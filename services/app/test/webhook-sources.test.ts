@@ -12,6 +12,11 @@ describe('A webhook source', () => {
     const saved = await data.call('admin', 'saveWebhookSource', { params, body })
     expect(saved).toMatchObject({ status: 200, body: { name: 'Orders', version: '1', has_signing_secret: true } })
     expect(saved.body.last_verification).toMatchObject({ outcome: 'accepted' })
+    // JavaScript would send 9007199254740992.
+    const inexact = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON('9007199254740993')
+    const other = { params: { source_id: newId() }, body: { ...body, example_request_body: { id: inexact } } }
+    const details = [{ field: 'example_request_body', code: 'inexact_number' }]
+    expect(await data.call('admin', 'saveWebhookSource', other)).toMatchObject({ status: 422, error: { details } })
     expect(data.endpoint.requests).toHaveLength(1)
     expect((await data.call('member', 'getWebhookSource', { params })).body).toEqual(saved.body)
     const { state: _state, description: _description, example_request_body: _example, ...listed } = saved.body

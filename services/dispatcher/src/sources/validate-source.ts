@@ -1,8 +1,12 @@
-import { findExampleErrors, type FieldError, type WebhookSourceIn } from '@workflow-service/contract'
+import {
+  findExampleErrors,
+  type FieldError,
+  findInexactNumberErrors,
+  type WebhookSourceIn,
+} from '@workflow-service/contract'
 import type { Rule } from '@workflow-service/service-kit'
 import { checkUrl } from '../outbound/check-url.ts'
 import type { Subnets } from '../outbound/parse-subnets.ts'
-import { findInexactNumber } from './find-inexact-number.ts'
 
 const EXAMPLE = 'example_request_body'
 
@@ -14,18 +18,11 @@ export function validateSource(allowed: Subnets): Rule<WebhookSourceIn, void> {
       ...(example === undefined ? [] : findExampleErrors(example, EXAMPLE)),
     ]
     // Searches the whole text: only the example of an otherwise valid body can contain numbers.
-    return errors.length + violations.length > 0 ? errors : numberErrors(bodyText)
+    return errors.length + violations.length > 0 ? errors : findInexactNumberErrors(bodyText, EXAMPLE)
   }
 }
 
 function urlErrors(url: string, allowed: Subnets): FieldError[] {
   const check = checkUrl(url, allowed)
   return check.isAllowed ? [] : [{ field: 'endpoint_url', code: check.code, message: check.message }]
-}
-
-function numberErrors(text: string): FieldError[] {
-  const number = findInexactNumber(text)
-  if (number === undefined) return []
-  const message = `contains the number ${number}, which cannot be represented exactly: shorten it, or write it as a string`
-  return [{ field: EXAMPLE, code: 'inexact_number', message }]
 }

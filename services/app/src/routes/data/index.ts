@@ -1,4 +1,4 @@
-import { type FieldError, USAGE_MAX_DAYS } from '@workflow-service/contract'
+import { type FieldError, findInexactNumberErrors, USAGE_MAX_DAYS } from '@workflow-service/contract'
 import { markAttentionDone, readOverview, readUsage, searchEverything } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
@@ -52,7 +52,14 @@ function checkUsagePeriod({ since, until }: { since?: string; until?: string }):
   return [{ field: 'since', code: 'value_error', message }]
 }
 
+/** Refuses numbers that would be sent as others. They occur in this field only. */
+const refuseInexactNumbers = (field: string) => ({
+  body: (_body: unknown, { bodyText }: { bodyText: string }) => findInexactNumberErrors(bodyText, field),
+})
+
 export const dataRules = {
   createApiKey: { body: checkExpiry },
   getUsage: { query: checkUsagePeriod },
+  saveWebhookSource: refuseInexactNumbers('example_request_body'),
+  approveDelivery: refuseInexactNumbers('payload'),
 } satisfies AppRules

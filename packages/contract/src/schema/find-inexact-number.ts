@@ -1,5 +1,18 @@
-/** A JSON.parse reviver that gets the source text of each value (ES2025; not yet in TypeScript's types). */
-type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+import type { FieldError } from '../errors.ts'
+
+/**
+ * A JSON.parse reviver that gets the source text of each value (ES2025; not yet in TypeScript's types). Browsers of
+ * before 2025 have none.
+ */
+type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
+
+/** The error of a field whose JSON text has such a number. */
+export function findInexactNumberErrors(text: string, field: string): FieldError[] {
+  const number = findInexactNumber(text)
+  if (number === undefined) return []
+  const message = `contains the number ${number}, which cannot be represented exactly: shorten it, or write it as a string`
+  return [{ field, code: 'inexact_number', message }]
+}
 
 /**
  * Finds the first number of a JSON text that JavaScript cannot represent exactly, such as an id of 20 digits or 1e400:
@@ -9,7 +22,8 @@ export function findInexactNumber(text: string): string | undefined {
   // Numbers of up to 15 digits without fraction and exponent are always exact.
   if (!/\d{16}|\d[eE]|\d\.\d/.test(text)) return undefined
   let found: string | undefined
-  const inspect: Reviver = (_key, value, { source }) => {
+  const inspect: Reviver = (_key, value, context) => {
+    const source = context?.source
     if (found === undefined && typeof value === 'number' && source !== undefined && !isExact(source, value)) {
       found = source.slice(0, 40)
     }
