@@ -259,6 +259,20 @@ describe('a payload that waits for an approval', () => {
     expect(event?.changes).toContainEqual({ field: 'approvals_ended', old: null, new: '1' })
   })
 
+  test('is declined when its source is deleted, so that its run goes on', async () => {
+    const source = await data.saveSource()
+    const { runId } = await waitingRun({ sourceId: source })
+    expect((await data.call('admin', 'deleteWebhookSource', { params: { source_id: source } })).status).toBe(204)
+    const { body } = await data.call('admin', 'getRun', { params: { run_id: runId } })
+    const reason = 'The webhook source was deleted before the payload was sent.'
+    expect(body).toMatchObject({
+      status: 'queued',
+      approvals: [{ status: 'declined', reason, decided_by: 'The admin' }],
+    })
+    const changes = [{ field: 'approvals_ended', old: null, new: '1' }]
+    expect((await data.app.auditOf(source)).at(-1)).toMatchObject({ action: 'webhook_source.deleted', changes })
+  })
+
   test('is decided together with others, each as by itself', async () => {
     const before = (await data.call('member', 'countApprovals')).body.count
     const waiting = [await waitingRun(), await waitingRun()]

@@ -1,21 +1,22 @@
 import type { Queryable } from '../connection/index.ts'
 import type { AuditedBy } from '../organizations/index.ts'
 
-/**
- * Why a payload is declined that waits for an approval, or was approved, when the URL changes. An agent reads it: it
- * names no URL.
- */
-const URL_CHANGED =
-  'The URL of the webhook source was changed before the payload was sent. Start again to ask for an approval with the new one.'
+/** Why a payload is declined that waits for an approval, or was approved. An agent reads it: it names no URL. */
+const REASONS = {
+  url_changed:
+    'The URL of the webhook source was changed before the payload was sent. Start again to ask for an approval with the new one.',
+  deleted: 'The webhook source was deleted before the payload was sent.',
+}
 
 /**
- * Ends the approvals of payloads to a source that were not sent yet, as declined, in the transaction of an edit that
- * would send them elsewhere than was approved; their runs can be acquired again. The caller has locked the source's
- * row. Resolves to how many.
+ * Ends the approvals of payloads to a source that were not sent yet, as declined, in the transaction of a deletion, or
+ * of an edit that would send them elsewhere than was approved; their runs can be acquired again. The caller has locked
+ * the source's row. Resolves to how many.
  */
 export async function endApprovalsOfSource(
   client: Queryable,
   { organizationId, sourceId }: { organizationId: string; sourceId: string },
+  why: keyof typeof REASONS,
   by: AuditedBy | undefined,
 ): Promise<number> {
   // As for a decision, sessions are locked before approvals.
@@ -38,7 +39,7 @@ export async function endApprovalsOfSource(
      WHERE delivery_id = ANY ($1::uuid[]) AND status IN ('waiting', 'approved')
        AND NOT EXISTS (SELECT FROM deliveries WHERE deliveries.id = approvals.delivery_id)
      RETURNING run_id AS "runId"`,
-    [ids, URL_CHANGED, by?.principal.userId ?? null, by?.principal.name ?? null],
+    [ids, REASONS[why], by?.principal.userId ?? null, by?.principal.name ?? null],
   )
   await client.query(
     `WITH queued AS (

@@ -163,13 +163,13 @@ export async function saveWebhookSource(
       if (seen === null && by) await assertQuota(client, by, 'webhook_sources')
       const ended =
         seen && seen.endpoint_url !== endpointUrl
-          ? await endApprovalsOfSource(client, { organizationId, sourceId }, by)
+          ? await endApprovalsOfSource(client, { organizationId, sourceId }, 'url_changed', by)
           : 0
       if (by) {
         await recordSaved(client, by, source, [
           ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(source)),
           ...secretChanges('signing_secret', signingSecret),
-          ...(ended === 0 ? [] : [{ field: 'approvals_ended', old: null, new: String(ended) }]),
+          ...approvalsEnded(ended),
         ])
       }
       return { kind: 'saved', source }
@@ -220,6 +220,10 @@ async function recordSaved(
   await recordAuditEvent(client, { ...by, action: 'webhook_source.saved', target, changes })
 }
 
+function approvalsEnded(count: number): AuditChange[] {
+  return count === 0 ? [] : [{ field: 'approvals_ended', old: null, new: String(count) }]
+}
+
 function auditedValues({ name, description, endpoint_url, example_request_body, approval }: WebhookSourceOut): object {
   return { name, description, endpoint_url, example_request_body: JSON.stringify(example_request_body), approval }
 }
@@ -239,8 +243,8 @@ export async function confirmWebhookSource(
 }
 
 /**
- * Deletes the source and its secret; its log stays. False when there is none. Records an audit event if it is known who
- * deletes. If it was paused, `wakePausedSessions` lets its runs go on.
+ * Deletes the source and its secret, and declines payloads that wait for an approval; its log stays. False when there
+ * is none. Records an audit event if it is known who deletes. If it was paused, `wakePausedSessions` wakes its runs.
  */
 export async function deleteWebhookSource(
   db: Db,
@@ -257,8 +261,9 @@ export async function deleteWebhookSource(
     )
     const [deleted] = rows
     if (!deleted) return false
+    const changes = approvalsEnded(await endApprovalsOfSource(client, { organizationId, sourceId }, 'deleted', by))
     const target = { kind: 'webhook_source', id: sourceId, name: deleted.name }
-    if (by) await recordAuditEvent(client, { ...by, action: 'webhook_source.deleted', target })
+    if (by) await recordAuditEvent(client, { ...by, action: 'webhook_source.deleted', target, changes })
     return true
   })
 }

@@ -56,7 +56,7 @@ export function sourceHandlers(ctx: DispatcherContext) {
       const by = readActor(organizationId, request)
       if (!(await deleteWebhookSource(db, organizationId, sourceId, by))) throw notFound('Webhook source')
       await wakePausedSessions(db)
-      changeNotices.add(organizationId, 'webhook_sources', 'runs')
+      changeNotices.add(organizationId, 'webhook_sources', 'runs', 'sessions')
       ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
       return { status: 204 }
     },
