@@ -126,7 +126,14 @@ describe('the budgets of models', () => {
     })
     expect(await reserveCost(database.db, { ...run, turn: 2 })).toEqual({ kind: 'reserved' })
     expect(await readSpent()).toEqual({ [MONTH]: 300, day: 300 })
+    // It is cancelled while it asks.
+    expect(await reserveCost(database.db, { ...run, turn: 2, amount: 5_000 })).toEqual({ kind: 'reserved' })
+    expect(await reserveCost(database.db, request())).toEqual({ kind: 'busy' })
+    const ended = { status: 'cancelled', finishedAt: new Date() }
+    await database.db.prisma.start.update({ where: { id }, data: ended })
+    expect(await reserveCost(database.db, request())).toEqual({ kind: 'reserved' })
     // No runner takes the run again.
+    await database.db.prisma.start.update({ where: { id }, data: { status: 'running', finishedAt: null } })
     await reserveCost(database.db, { ...run, turn: 2, amount: 5_000, expiresInMs: -1 })
     expect(await reserveCost(database.db, request())).toEqual({ kind: 'reserved' })
     expect(await readSpent()).toEqual({ [MONTH]: 300, day: 300 })

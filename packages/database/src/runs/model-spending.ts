@@ -39,7 +39,7 @@ const NOTICE_SHARE = 0.8
  * Reserves the cost of a request. A request begins as long as what is spent and reserved is below each budget, so that
  * a budget is exceeded by the cost of one answer at most. A summary begins only if half of the budget of the run that
  * is left is enough for it: the run needs the rest for its answers. Requests of one organization are decided one after
- * another. A reservation of the same run, whose runner has ended, is replaced.
+ * another. A reservation of the same run, whose runner has ended, is replaced; that of a run that was cancelled ends.
  */
 export async function reserveCost(db: Db, request: CostRequest): Promise<CostReservation> {
   const { organizationId, workflowId, runId, turn, amount, expiresInMs } = request
@@ -197,7 +197,8 @@ const LOCK_ORGANIZATION = `
   ON CONFLICT (organization_id, workflow_id, period) DO UPDATE SET spent = model_spending.spent`
 
 const TAKE_ENDED = `
-  DELETE FROM model_reservations WHERE organization_id = $1 AND (run_id = $2 OR expires_at < now())
+  DELETE FROM model_reservations WHERE organization_id = $1 AND (run_id = $2 OR expires_at < now()
+    OR EXISTS (SELECT FROM starts WHERE id = run_id AND finished_at IS NOT NULL))
   RETURNING ${RESERVATION}`
 
 const READ_STATE = `
