@@ -14,19 +14,19 @@ const MAX_VALUE_LENGTH = 300
 export function comparePayloads(expected: readonly CasePayload[], actual: readonly CasePayload[]): CaseDifference[] {
   const differences: CaseDifference[] = []
   const left = Map.groupBy(
-    actual.map((sent) => ({ ...sent, text: canonical(sent.payload) })),
+    actual.map((sent) => ({ ...sent, text: canonicalJson(sent.payload) })),
     ({ source_id: id }) => id,
   )
   const unequal = expected.filter(({ source_id: id, payload }) => {
     const candidates = left.get(id) ?? []
-    const right = canonical(payload)
+    const right = canonicalJson(payload)
     const index = candidates.findIndex(({ text }) => text === right)
     if (index !== -1) candidates.splice(index, 1)
     return index === -1
   })
   const add = (source_name: string, path: string, values: readonly [expected: unknown, actual: unknown]): void => {
     if (differences.length === MISMATCHES_MAX_COUNT) return
-    const [right, sent] = values.map((value) => (value === undefined ? null : canonical(value, MAX_VALUE_LENGTH)))
+    const [right, sent] = values.map((value) => (value === undefined ? null : canonicalJson(value, MAX_VALUE_LENGTH)))
     differences.push({ source_name, field: path, expected: right ?? null, actual: sent ?? null })
   }
   for (const { source_id, source_name, payload } of unequal) {
@@ -46,7 +46,7 @@ function compareValues(
 ): void {
   const [right, sent] = [fieldsOf(expected), fieldsOf(actual)]
   if (!right || !sent || Array.isArray(expected) !== Array.isArray(actual)) {
-    if (canonical(expected) !== canonical(actual)) add(path, [expected, actual])
+    if (canonicalJson(expected) !== canonicalJson(actual)) add(path, [expected, actual])
     return
   }
   for (const name of new Set([...right.keys(), ...sent.keys()])) {
@@ -59,7 +59,7 @@ function fieldsOf(value: unknown): Map<string, unknown> | undefined {
 }
 
 /** JSON whose fields are sorted. */
-function canonical(value: unknown, maxLength?: number): string {
+export function canonicalJson(value: unknown, maxLength?: number): string {
   const text =
     JSON.stringify(value, (_, each: unknown) =>
       isJsonObject(each) ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1))) : each,

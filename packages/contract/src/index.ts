@@ -3,7 +3,7 @@
  * component. This package validates and describes; it uses neither HTTP nor SQL. The contract in words is README.md.
  */
 export type * from './app/index.ts'
-export { comparePayloads } from './compare-payloads.ts'
+export { canonicalJson, comparePayloads } from './compare-payloads.ts'
 export * from './describe/check-description.ts'
 export * from './draft-rules.ts'
 export * from './enumerations.ts'

@@ -1,6 +1,7 @@
-import { isDeepStrictEqual } from 'node:util'
+import { createHash } from 'node:crypto'
 import {
   APPROVAL_DAYS,
+  canonicalJson,
   type DeliveryOutcome,
   type NewJournalStep,
   PAYLOAD_DEADLINE_MS,
@@ -25,10 +26,20 @@ export function mayHaveArrived({ outcome }: Pick<RecordedDelivery, 'outcome'>): 
   return POSSIBLY_SENT.has(outcome)
 }
 
-/** Whether both are the same JSON, irrespective of the order of the fields. */
+const digests = new WeakMap<object, string>()
+
+/**
+ * Whether both are the same JSON, irrespective of the order of the fields. Each payload is read once: comparing fifty
+ * large ones with each other held up the process for seconds.
+ */
 export function isSamePayload(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
-  // JSON has no -0, so one that is read from the journal is 0.
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b)))
+  return digestOf(a) === digestOf(b)
+}
+
+function digestOf(payload: Record<string, unknown>): string {
+  const digest = digests.get(payload) ?? createHash('sha256').update(canonicalJson(payload)).digest('hex')
+  digests.set(payload, digest)
+  return digest
 }
 
 export function isDeliveryCall(call: ToolCallStep): call is DeliveryCall {

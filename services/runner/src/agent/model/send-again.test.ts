@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { ModelRequest, ModelSpeech, ModelTurn } from '@workflow-service/testkit'
 import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { callTool, end, useModelAgent } from '../../../test/support/model-agent.ts'
+import { isSamePayload } from '../deliveries.ts'
 
 const sources = [webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })]
 const reason = 'Repeated orders are ignored.'
@@ -104,4 +105,20 @@ describe('a payload that may have arrived', () => {
       expect(run.sent).toHaveLength(3)
     },
   )
+})
+
+test('a payload is read once, with however many others it is compared', () => {
+  let reads = 0
+  const payload = new Proxy<Record<string, unknown>>(
+    { total: 0, lines: [{ b: 1, a: 'ö' }] },
+    {
+      ownKeys: (target) => {
+        reads += 1
+        return Reflect.ownKeys(target)
+      },
+    },
+  )
+  const others = [{ lines: [{ a: 'ö', b: 1 }], total: -0 }, { total: 0 }, { total: 0, lines: [{ b: 1, a: 'o' }] }]
+  expect(others.map((other) => isSamePayload(payload, other))).toEqual([true, false, false])
+  expect(reads).toBe(1)
 })
