@@ -51,6 +51,22 @@ test('a decimal number that a double cannot hold becomes a text, before the pack
   ).toBe('{"input":{"rate":"0.12345678901234567890123","ö":["1e999",-1.50]},"text":"3.14159265358979323846 \\" 1"}')
 })
 
+const line = (number: string) => `data: {"args":{"rate":${number},"text":"0.12345678901234567890123"}}\r\n\r\n`
+
+test('so does one in a stream of events, however it is divided into chunks', async () => {
+  const bytes = new TextEncoder().encode(line('0.12345678901234567890123') + line('1.5'))
+  for (const size of [1, 7, 64, bytes.length]) {
+    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size))
+        controller.close()
+      },
+    })
+    const text = await new Response(stream.pipeThrough(quoteInexactNumbers(true))).text()
+    expect(text).toBe(line('"0.12345678901234567890123"') + line('1.5'))
+  }
+})
+
 test.each([
   ['{"avgLogprobs":-0.00012345678901234567,"a":[0.1,-2.5e-7,12345678901234567890]}'],
   ['{"text":"0.12345678901234567890123"}'],

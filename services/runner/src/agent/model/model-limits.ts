@@ -45,8 +45,9 @@ export function limitAnswers(send: typeof fetch): typeof fetch {
     if (response.body === null) return response
     const { status, statusText, headers } = response
     const limited = response.body.pipeThrough(limitBytes(MODEL_ANSWER_MAX_BYTES))
-    const isJson = /^application\/json\b/i.test(headers.get('content-type') ?? '')
-    return new Response(isJson ? limited.pipeThrough(quoteInexactNumbers()) : limited, { status, statusText, headers })
+    const [, kind] = /^(application\/json|text\/event-stream)\b/i.exec(headers.get('content-type') ?? '') ?? []
+    const body = kind ? limited.pipeThrough(quoteInexactNumbers(kind.startsWith('text'))) : limited
+    return new Response(body, { status, statusText, headers })
   }
 }
 
@@ -77,24 +78,34 @@ const MAY_BE_INEXACT = /\.(?:\d{15}|\d+[eE]|(?<=\d{15}\.)\d)|[eE](?<=\d[eE])\+?\
 /** Begins once in a number, and takes a string without an end as one: more would take quadratic time. */
 const STRING_OR_DECIMAL = /"(?:[^"\\]|\\.)*"?|(?<!\d)-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
 
+const LINE_FEED = 10
+
 /**
- * Writes the decimal numbers of a JSON answer that a double cannot hold as texts. Some packages of providers parse the
- * arguments of a tool call together with the answer, so that the digits would be lost before anyone could refuse them.
- * As a text, the value is exact where the field takes text, and is refused where it does not.
+ * Writes the decimal numbers of an answer that a double cannot hold as texts: of JSON as a whole, of a stream of events
+ * line by line, since each has its JSON. Some packages of providers parse the arguments of a tool call together with
+ * the answer, so that the digits would be lost before anyone could refuse them. As a text, the value is exact where the
+ * field takes text, and is refused where it does not.
  */
-export function quoteInexactNumbers(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array<ArrayBuffer>[] = []
+export function quoteInexactNumbers(
+  isStream = false,
+): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
+  let chunks: Uint8Array<ArrayBuffer>[] = []
+  const flush = (controller: TransformStreamDefaultController<Uint8Array<ArrayBuffer>>): void => {
+    const bytes = Buffer.concat(chunks)
+    chunks = []
+    countMembers(bytes)
+    const text = bytes.toString('latin1')
+    const isExact = !MAY_BE_INEXACT.test(text)
+    controller.enqueue(isExact ? bytes : Buffer.from(text.replace(STRING_OR_DECIMAL, quoteIfInexact), 'latin1'))
+  }
   return new TransformStream({
-    transform(chunk) {
-      chunks.push(chunk)
+    transform(chunk, controller) {
+      const end = isStream ? chunk.lastIndexOf(LINE_FEED) + 1 : 0
+      chunks.push(chunk.subarray(0, end))
+      if (end > 0) flush(controller)
+      chunks.push(chunk.subarray(end))
     },
-    flush(controller) {
-      const bytes = Buffer.concat(chunks)
-      countMembers(bytes)
-      const text = bytes.toString('latin1')
-      const isExact = !MAY_BE_INEXACT.test(text)
-      controller.enqueue(isExact ? bytes : Buffer.from(text.replace(STRING_OR_DECIMAL, quoteIfInexact), 'latin1'))
-    },
+    flush,
   })
 }
 
