@@ -152,7 +152,7 @@ default: best
 models:
   Fast: { model: 'openai:gpt-5', fallback: slow, prices: { input: 1, output: 2 } }
   a: { model: 'anthropic:claude', key: NOT_SET, fallback: b }
-  b: { model: 'openai-compatible:x', fallback: a, options: { store: true, temperature: hot } }
+  b: { model: 'openai-compatible:x', fallback: a, options: { store: true, temperature: hot, seed: .inf } }
   c: { model: 'bedrock:nova' }
 `
     const errors = [
@@ -167,6 +167,7 @@ models:
       /models\.b\.base_url is required for openai-compatible/,
       /models\.b\.options must not have store: answers are never stored/,
       /models\.b\.options must have a number as temperature/,
+      /models\.b\.options must have a number as seed/,
       /models\.c\.aws_region is required for bedrock, or AWS_REGION/,
     ]
     for (const error of errors) {

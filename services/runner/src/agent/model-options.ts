@@ -26,7 +26,7 @@ export function toModelOptions(options: object, report: (message: string) => voi
     const option = CALL_OPTIONS.find((each) => each === name)
     if (Object.hasOwn(RESERVED, name)) report(`must not have ${name}: ${RESERVED[name]}`)
     else if (option === undefined) provider[name] = value
-    else if (typeof value === 'number') call[option] = value
+    else if (typeof value === 'number' && Number.isFinite(value)) call[option] = value
     else report(`must have a number as ${name}`)
   }
   return { call, provider }
