@@ -72,6 +72,7 @@ describe('AGENT_MODEL', () => {
     [{ AGENT_MODEL: 'openai-compatible:' }, /AGENT_MODEL /],
     [{ AGENT_MODEL: 'openai-compatible:gpt' }, /AGENT_BASE_URL is required for openai-compatible/],
     [{ AGENT_MODEL: 'google:gemini' }, /AGENT_API_KEY is required for google/],
+    [{ AGENT_MODEL: 'openai:gpt', AGENT_API_KEY: 'sk-…' }, /AGENT_API_KEY must have only letters, digits and signs/],
     [{ AGENT_MODEL: 'bedrock:nova', AGENT_API_KEY: 'key' }, /AWS_REGION is required for bedrock/],
     [{ AGENT_MODEL: 'bedrock:nova', AWS_REGION: 'eu-central-1' }, /AGENT_API_KEY is .* AWS_ACCESS_KEY_ID and AWS_SEC/],
     [{ AWS_REGION: 'eu-central-1.example.com/' }, /AWS_REGION /],

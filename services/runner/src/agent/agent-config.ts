@@ -204,6 +204,8 @@ function toModelConfig(
     const or = provider === 'bedrock' ? ', or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' : ''
     report('key', `${why}${or}; in AGENT_MODELS it is the name of the environment variable that has the key`)
   }
+  // With others no request can be made.
+  if (apiKey && !/^[\x20-\x7e]+$/.test(apiKey)) report('key', 'must have only letters, digits and signs of ASCII')
   const aws: AwsConfig = {
     region: region ?? '',
     ...(hasAccessKey ? { accessKeyId, secretAccessKey } : {}),

@@ -37,7 +37,7 @@ export const agentSettings = {
     Type.String({
       writeOnly: true,
       description: "The key of the model's API; for bedrock an API key of Amazon Bedrock.",
-      examples: ['sk-…'],
+      examples: ['sk-...'],
     }),
   ),
   AGENT_MODEL_OPTIONS: Type.String({
