@@ -56,6 +56,17 @@ export type AssistantMessagePart =
 
 type ToolMessageResult = Readonly<Pick<ToolResultStep, 'call_id' | 'tool' | 'ok' | 'text'>>
 
+/** The payloads that people changed when they approved them, by the call. */
+export function listEditedPayloads(
+  steps: readonly (JournalStep | NewJournalStep)[],
+): ReadonlyMap<string, Record<string, unknown>> {
+  return new Map(
+    steps.flatMap(({ kind, data }) =>
+      kind === 'approval_decision' && data.payload ? [[data.call_id, data.payload]] : [],
+    ),
+  )
+}
+
 const CALL_A_TOOL = `Your answer called no tool, so nothing was done and the run has not ended. Call a tool if something is left to do; otherwise call ${END_RUN}.`
 
 /**
@@ -70,6 +81,7 @@ export function listConversation(
   const results = new Map(
     steps.flatMap((step) => (step.kind === 'tool_result' ? [[step.data.call_id, step.data]] : [])),
   )
+  const edited = listEditedPayloads(steps)
   for (const step of steps) {
     if (step.kind !== 'model_answer') continue
     const position = 'position' in step ? step.position : null
@@ -80,7 +92,9 @@ export function listConversation(
     const calls = listToolCalls(step.data)
     const content = calls.flatMap(({ call_id, tool }) => {
       const result = results.get(call_id)
-      return result ? [{ call_id, tool: toToolName(tool), ok: result.ok, text: result.text }] : []
+      const payload = edited.get(call_id)
+      const note = payload ? `\nA person changed the payload, which was sent as ${JSON.stringify(payload)}.` : ''
+      return result ? [{ call_id, tool: toToolName(tool), ok: result.ok, text: `${result.text}${note}` }] : []
     })
     if (content.length > 0) messages.push({ role: 'tool', position, results: content })
     if (calls.length === 0) messages.push({ role: 'user', position, text: CALL_A_TOOL })

@@ -46,10 +46,10 @@ async function startWaiting(source: 'Order intake' | 'Audit log' = 'Order intake
 function decide(
   { startId: runId }: AcceptedStart,
   decision: 'approved' | 'declined',
-  options: { reason?: string; deliveryId?: string } = {},
+  options: { reason?: string; deliveryId?: string; payload?: Record<string, unknown> } = {},
 ) {
-  const { reason = null, deliveryId } = options
-  return decideApprovals(fixture.db, { decision, reason, runId, deliveryId }, operatorOf(acme.organizationId))
+  const { reason = null, ...others } = options
+  return decideApprovals(fixture.db, { decision, reason, runId, ...others }, operatorOf(acme.organizationId))
 }
 
 const wakeNow = async ({ sessionId }: AcceptedStart) =>
@@ -311,4 +311,25 @@ test('a model learns that its payload was declined and why, and fails the run un
   expect(run).toMatchObject({ status: 'succeeded', error: null })
   expect(payloads()).toEqual(['/audit right'])
   expect(model.requests).toHaveLength(3)
+}, 30_000)
+
+test('a model and the next run of the session learn how a person has edited the payload, and neither form is sent again', async () => {
+  const [asked, sent] = ['ten', 'one'].map((message) => callTool('send_to_audit_log', { message }))
+  const model = await startStubModelServer({ turns: [asked!, asked!, sent!, end()], otherwise: end('nothing_to_do') })
+  await fixture.startRunner(
+    { timing: MODEL_TIMING },
+    { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
+  )
+  await setApproval('Audit log', 'first')
+  const one = await fixture.start(acme, { context: 'order' })
+  const { approvals } = await waitForApproval(one)
+  await decide(one, 'approved', { deliveryId: approvals[0]!.delivery_id, payload: { message: 'one' } })
+  const [run] = await fixture.waitForRuns([one])
+  expect(run).toMatchObject({ status: 'succeeded', error: null })
+  expect(payloads()).toEqual(['/audit one'])
+  const note = 'A person changed the payload, which was sent as {"message":"one"}.'
+  expect(model.requests[1]!.conversation.messages.at(-1)!.results[0]!.text).toContain(note)
+  await fixture.waitForRuns([await fixture.start(acme, { sessionId: one.sessionId })])
+  await model.close()
+  expect(model.requests.at(-1)!.conversation.messages[0]!.text).toMatch(/Sent to Audit log: \{"message":"one"\}\nAcc/)
 }, 30_000)

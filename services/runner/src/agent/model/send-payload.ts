@@ -1,4 +1,4 @@
-import type { ToolCallPart } from '@workflow-service/contract'
+import { listEditedPayloads, type ToolCallPart } from '@workflow-service/contract'
 import { newDeliveryId } from '@workflow-service/database'
 import { type AgentSteps, indexToolResults, listData, refuseCall } from '../agent-steps.ts'
 import type { DeliveryCall } from '../agent.ts'
@@ -25,7 +25,7 @@ export async function deliver(ctx: ModelRun, part: ToolCallPart, sourceId: strin
   // As they were when the model answered.
   const { source_name: name = '', payload = part.arguments as Record<string, unknown> } = part
   const delivery = { id: newDeliveryId(), source_id: sourceId, source_name: name, payload }
-  const same = listSent(steps.all).filter(({ call }) => isSame(call, { delivery }))
+  const same = listSent(steps.all).filter((sent) => isRepeated(sent, { delivery }))
   const uncertain = same.find(({ result }) => mayHaveArrived(result))
   if (uncertain && !same.some(isAccepted)) {
     const text = `Nothing was sent: the same payload may have arrived at ${name} before in this run, with the delivery ${uncertain.call.delivery.id}. To send it although the endpoint may then act twice, call ${SEND_AGAIN} with that delivery_id and a reason. Otherwise go on, and end the run as failed.`
@@ -66,7 +66,7 @@ async function send(
   part: ToolCallPart,
   delivery: DeliveryCall['delivery'],
 ): Promise<void> {
-  if (listSent(steps.all).some((sent) => isAccepted(sent) && isSame(sent.call, { delivery }))) {
+  if (listSent(steps.all).some((sent) => isAccepted(sent) && isRepeated(sent, { delivery }))) {
     const text = `Nothing was sent: ${delivery.source_name} has accepted the same payload before in this run.`
     return await refuseCall(steps, part, 'duplicate_payload', text)
   }
@@ -80,20 +80,30 @@ async function send(
 }
 
 interface Sent {
+  /** As the model asked for it. */
+  readonly asked: DeliveryCall
+  /** As it was sent: a person may have changed the payload. */
   readonly call: DeliveryCall
   readonly result: RecordedDelivery
 }
 
 function listSent(all: AgentSteps['all']): Sent[] {
-  const results = indexToolResults(all)
-  return listPlannedDeliveries(all).flatMap((call) => {
-    const result = results.get(call.call_id)?.delivery
-    return result ? [{ call, result }] : []
+  const [results, edited] = [indexToolResults(all), listEditedPayloads(all)]
+  return listPlannedDeliveries(all).flatMap((asked) => {
+    const result = results.get(asked.call_id)?.delivery
+    const payload = edited.get(asked.call_id)
+    const call = payload ? { ...asked, delivery: { ...asked.delivery, payload } } : asked
+    return result ? [{ asked, call, result }] : []
   })
 }
 
 function isAccepted({ result }: Sent): boolean {
   return result.outcome === 'accepted'
+}
+
+/** Whether the delivery is what the model asked for before, or what was sent in its place. */
+function isRepeated({ asked, call }: Sent, next: Pick<DeliveryCall, 'delivery'>): boolean {
+  return isSame(asked, next) || isSame(call, next)
 }
 
 /** Whether both send the same payload to the same source. */

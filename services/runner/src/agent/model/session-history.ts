@@ -1,4 +1,10 @@
-import { END_RUN, type JournalStep, type NewJournalStep, type SessionSummaryStep } from '@workflow-service/contract'
+import {
+  END_RUN,
+  type JournalStep,
+  listEditedPayloads,
+  type NewJournalStep,
+  type SessionSummaryStep,
+} from '@workflow-service/contract'
 import type { EarlierRun } from '@workflow-service/database'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
@@ -126,7 +132,7 @@ function countTokens(texts: readonly string[]): number {
 }
 
 function formatRun(run: EarlierRun): string {
-  const results = indexToolResults(run.steps)
+  const [results, edited] = [indexToolResults(run.steps), listEditedPayloads(run.steps)]
   const lines = run.steps.flatMap((step): string[] => {
     if (step.kind === 'model_answer') {
       return step.data.parts.flatMap((part) => (part.type === 'text' ? [`The agent said: ${part.text}`] : []))
@@ -138,8 +144,9 @@ function formatRun(run: EarlierRun): string {
     }
     if (!isDeliveryCall(step.data)) return []
     const { source_name, payload } = step.data.delivery
+    const sent = edited.get(step.data.call_id) ?? payload
     const result = results.get(step.data.call_id)
-    return [`Sent to ${source_name}: ${JSON.stringify(payload)}\n${result?.text ?? 'The outcome is not known.'}`]
+    return [`Sent to ${source_name}: ${JSON.stringify(sent)}\n${result?.text ?? 'The outcome is not known.'}`]
   })
   const status = run.status === 'failed' ? `failed (${run.error ?? 'no reason given'})` : run.status
   return [
