@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { compile, listToolCalls, ModelAnswerStep, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
+import { compile, isJsonObject, listToolCalls, ModelAnswerStep, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { anyCharacter } from '@workflow-service/testkit/any-character'
 import { modelConfig } from '../../../test/support/model-config.ts'
@@ -13,7 +13,8 @@ const source = {
   description: '',
   exampleRequestBody: { order_id: 'A-1' },
 }
-const toolbox = createToolbox([source], [])
+const open = { ...source, name: 'Open', exampleRequestBody: {} }
+const toolbox = createToolbox([source, open], [])
 const isAnswerStep = compile(ModelAnswerStep)
 
 /** As the AI SDK gives them; its types allow less than a server may send. */
@@ -30,10 +31,10 @@ const part = fc.oneof(
   fc.record({
     type: fc.constant('tool-call'),
     callId,
-    tool: fc.oneof(fc.constant('send_to_order_intake'), anyText),
+    tool: fc.oneof(fc.constantFrom('send_to_order_intake', 'send_to_open'), anyText),
     input: fc.oneof(
       fc.json({ maxDepth: 2 }),
-      fc.record({ order_id: anyText }).map((input) => JSON.stringify(input)),
+      fc.record({ order_id: anyText, fields: json }).map((input) => JSON.stringify(input)),
       anyText,
     ),
     providerMetadata: metadata,
@@ -76,17 +77,35 @@ test('any answer of a model becomes a valid journal step, with a distinct id for
       expect(new Set(calls.map(({ call_id }) => call_id)).size).toBe(calls.length)
       for (const { call_id, tool, source_id, fault, arguments: args } of calls) {
         expect(call_id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
-        expect(source_id).toBe(tool === 'send_to_order_intake' ? source.id : null)
-        expect(fault === null).toBe(
-          source_id !== null && typeof args === 'object' && args !== null && !Array.isArray(args),
-        )
+        expect(source_id).toBe(tool.startsWith('send_to_o') ? source.id : null)
+        const isOpen = tool === 'send_to_open'
+        expect(isOpen || fault === null).toBe(isOpen || (source_id !== null && isJsonObject(args)))
       }
     }),
     { seed: 1, numRuns: 500 },
   )
 })
 
+/** A call of the tool whose payload has any fields. */
+function callOpen(fields: unknown) {
+  const call = { type: 'tool-call', callId: 'c', tool: 'send_to_open', input: JSON.stringify({ fields }) } as const
+  const tokensOfNone = {
+    input_tokens: 0,
+    cache_read_tokens: 0,
+    cache_write_tokens: 0,
+    output_tokens: 0,
+    reasoning_tokens: 0,
+  }
+  return toStep({ parts: [call], finishReason: 'stop', rawFinishReason: null, usage: tokensOfNone, responseId: null })
+    .parts[0]
+}
+
 describe('the arguments of a tool call', () => {
+  test.each([['text'], [5], [true], [[1]], [[{ name: 'a' }]]])('give no payload of any fields from %j', (fields) => {
+    expect(callOpen(fields)).toMatchObject({ fault: expect.stringContaining('fields must be a list of objects') })
+    expect(callOpen([{ name: 'a', value: fields }])).toMatchObject({ fault: null, payload: { a: fields } })
+  })
+
   test.each([
     ['{"a": 1}', { a: 1 }],
     ['', {}],

@@ -1,4 +1,5 @@
 import {
+  isJsonObject,
   isStorableText,
   listToolCalls,
   type ModelAnswerPart,
@@ -104,7 +105,14 @@ function toCall(
   const { id, name } = target.source
   if (fault !== null) return { source_id: id, source_name: name, arguments: value, fault }
   const payload = target.toPayload(value)
-  return { source_id: id, source_name: name, arguments: value, ...(payload === value ? {} : { payload }), fault }
+  const isPayload = isJsonObject(payload)
+  return {
+    source_id: id,
+    source_name: name,
+    arguments: value,
+    ...(payload === value || !isPayload ? {} : { payload }),
+    fault: isPayload ? null : refused(value, 'fields must be a list of objects with name and value').fault,
+  }
 }
 
 /** The arguments of a tool call, or why they cannot be used. */

@@ -9,8 +9,8 @@ const MAX_SAMPLE_LENGTH = 100
 
 export interface ToolSchema {
   readonly schema: JsonSchema
-  /** Converts the arguments of a call, which follow `schema`, to a payload. */
-  toPayload: (args: Record<string, unknown>) => Record<string, unknown>
+  /** Converts the arguments of a call, which follow `schema`, to a payload; no object if they do not follow it. */
+  toPayload: (args: Record<string, unknown>) => unknown
 }
 
 /**
@@ -26,10 +26,10 @@ export function toToolSchema(schema: JsonSchema, example?: Record<string, unknow
   if (isOpenObject(schema)) {
     return {
       schema: toObjectSchema({ fields: converted }),
-      toPayload: (args) => restore(args['fields'] ?? args, schema, realNames) as Record<string, unknown>,
+      toPayload: (args) => restore(args['fields'] ?? args, schema, realNames),
     }
   }
-  return { schema: converted, toPayload: (args) => restore(args, schema, realNames) as Record<string, unknown> }
+  return { schema: converted, toPayload: (args) => restore(args, schema, realNames) }
 }
 
 function createAliases(names: ReadonlySet<string>): Map<string, string> {
