@@ -22,6 +22,18 @@ test.each(['\n\n', '\r\n\r\n', '\r\r'])(
   },
 )
 
+test.each(['\n', ':\n\n', 'data:x\n\n'])(
+  'a stream of many events without the response is read no further: %j',
+  async (event) => {
+    const bytes = Buffer.from(event.repeat(2_002))
+    expect(untilResponse(1)(bytes, HEADERS)).toBe(true)
+    const read = { bytes, isCutOff: false, headers: HEADERS }
+    const answered = { kind: 'answered', status: 200, body: read } as Awaited<ReturnType<SendLookup>>
+    const listed = listMcpTools(() => Promise.resolve(answered), 'http://127.0.0.1/mcp')
+    await expect(listed).rejects.toThrow('The first 1000 events of the answer have no response.')
+  },
+)
+
 test.each(['\n', '\r\n', '\r'])('a stream with a byte-order mark is read, with the line end %j', async (end) => {
   const send: SendLookup = ({ body }) => {
     const { id, method } = JSON.parse(body ?? '{}') as { id?: number; method?: string }

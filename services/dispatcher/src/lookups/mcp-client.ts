@@ -12,6 +12,8 @@ const MESSAGE_MAX_BYTES = 4 * LOOKUP_ANSWER_MAX_BYTES
 const CONNECTION_MAX_BYTES = 1_048_576
 /** Of one answer. The SDK describes each that is wrong: 40,000 held up the process for 0.4 s. */
 const ANSWER_LIMITS = { maxMembers: 5_000, maxDepth: 64 }
+/** Events of a stream, each of which is searched for the response: 500,000 empty ones held up the process for 2 s. */
+const MAX_EVENTS = 1_000
 const LIST_MAX_PAGES = 4
 /** Requests of a connection: three to connect, a list or a call that is repeated after a list, and one for the end. */
 const MAX_REQUESTS = 10
@@ -194,15 +196,23 @@ function onlyResponse({ bytes, headers: { 'content-type': type = '' } }: Answere
     if (/^(?:\xef\xbb\xbf)?\s*\[/.test(text)) throw new McpError('The answer is a list instead of one response.')
     return bytes
   }
-  const event = text.split(EVENT_END).find((each) => isResponse(each, id))
+  const events = text.split(EVENT_END, MAX_EVENTS + 1)
+  const event = events.find((each) => isResponse(each, id))
+  if (event === undefined && events.length > MAX_EVENTS) {
+    throw new McpError(`The first ${MAX_EVENTS} events of the answer have no response.`)
+  }
   return Buffer.from(event === undefined ? '' : `${event}\n\n`, 'latin1')
 }
 
-/** Ends the reading of an event stream at the response to the request: the server may leave the stream open. */
+/**
+ * Ends the reading of an event stream at the response to the request, since the server may leave the stream open, and
+ * where it has more than MAX_EVENTS.
+ */
 export function untilResponse(id: unknown): NonNullable<ReadBody['isComplete']> {
   // An event that has not ended, in chunks: joined at its end, so that each byte is read once.
   let unfinished: string[] = []
   let tail = ''
+  let eventsLeft = MAX_EVENTS
   return (chunk, { 'content-type': type = '' }) => {
     if (id === undefined || !type.toLowerCase().startsWith('text/event-stream')) return false
     const text = chunk.toString('latin1')
@@ -213,7 +223,8 @@ export function untilResponse(id: unknown): NonNullable<ReadBody['isComplete']> 
     const events = unfinished.join('').split(EVENT_END)
     unfinished = [events.pop() ?? '']
     tail = unfinished[0]!.slice(-3)
-    return events.some((event) => isResponse(event, id))
+    eventsLeft -= events.length
+    return eventsLeft < 0 || events.some((event) => isResponse(event, id))
   }
 }
 
