@@ -8,6 +8,7 @@ import {
   findDeliveryState,
   listDeliveries,
   newId,
+  previewResends,
   recordOutcomes,
   removeUnsentDelivery,
 } from '../src/index.ts'
@@ -78,6 +79,29 @@ test('each outcome is recorded once, with its delivery, and replaces `unknown`',
   expect(await record([first.id, 'accepted'])).toEqual([time])
   expect(await record([first.id, 'timed_out'])).toEqual([undefined])
   expect([await outcomeOf(first.id), await outcomeOf(second.id)]).toEqual(['accepted', 'rejected'])
+})
+
+test('what is sent again is found without comparing each payload with each', async () => {
+  const { organizationId, sourceId } = acme
+  await acme.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
+     SELECT gen_random_uuid(), $1, $2, 'payload', 'refused', '{}', 'r' FROM generate_series(1, 500)`,
+    [organizationId, sourceId],
+  )
+  const plans: string[] = []
+  const query = async (text: string, values: unknown[]): Promise<unknown> => {
+    const plan = await acme.db.pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE, TIMING OFF) ${text}`, values)
+    plans.push(...plan.rows.map((row) => row['QUERY PLAN']))
+    return await acme.db.pool.query(text, values)
+  }
+  const preview = await previewResends(
+    { pool: { query } } as never,
+    { organizationId, memberId: null },
+    { outcome: 'refused' },
+  )
+  expect(preview).toMatchObject({ total: 500, sources: [{ id: sourceId, count: 500 }] })
+  const removed = plans.map((line) => Number(/Removed by Join Filter: (\d+)/.exec(line)?.[1] ?? 0))
+  expect(Math.max(...removed)).toBeLessThanOrEqual(500)
 })
 
 test('a page of a log is read by one prepared statement, so that each entry is what its filters say', async () => {

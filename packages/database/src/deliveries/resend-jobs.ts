@@ -23,38 +23,37 @@ interface Resendable {
 }
 
 // Each payload once, by its newest delivery among those chosen: a resend has the payload of the first delivery. One of
-// which a resend was accepted is left out, unless the chosen delivery was accepted itself.
+// which a resend was accepted is left out, unless the chosen delivery was accepted itself. LATERAL with OFFSET reads
+// the index, and no list is joined with another: that compares each entry with each.
 const RESENDABLE = `
-  WITH RECURSIVE chosen AS (
-    SELECT id, source_id, resend_of, outcome, created_at FROM deliveries
+  WITH RECURSIVE up AS (
+    SELECT id, source_id, outcome, created_at, id AS earlier, resend_of AS parent, 0 AS depth FROM deliveries
     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND kind = 'payload' AND outcome <> 'in_flight'
-  ),
-  up AS (
-    SELECT id, id AS earlier, resend_of AS parent, 0 AS depth FROM chosen
     UNION ALL
-    SELECT up.id, deliveries.id, deliveries.resend_of, depth + 1
-    FROM up JOIN deliveries ON deliveries.id = up.parent WHERE depth < ${MAX_DEPTH}
-  ),
-  rooted AS (SELECT DISTINCT ON (id) id, earlier AS root FROM up ORDER BY id, depth DESC),
-  down AS (
-    SELECT DISTINCT root, root AS id, 0 AS depth FROM rooted
-    UNION ALL
-    SELECT down.root, deliveries.id, depth + 1 FROM down JOIN deliveries ON deliveries.resend_of = down.id
+    SELECT up.id, up.source_id, up.outcome, up.created_at, earlier.id, earlier.resend_of, depth + 1
+    FROM up CROSS JOIN LATERAL (SELECT id, resend_of FROM deliveries WHERE id = up.parent OFFSET 0) AS earlier
     WHERE depth < ${MAX_DEPTH}
   ),
-  accepted AS (
-    SELECT DISTINCT down.root FROM down JOIN deliveries ON deliveries.id = down.id
-    WHERE down.depth > 0 AND deliveries.outcome = 'accepted'
+  rooted AS (
+    SELECT DISTINCT ON (id) id, source_id, outcome, created_at, earlier AS root FROM up ORDER BY id, depth DESC
+  ),
+  down AS (
+    SELECT DISTINCT root, root AS id, NULL::text AS outcome, 0 AS depth FROM rooted
+    UNION ALL
+    SELECT down.root, resend.id, resend.outcome, depth + 1
+    FROM down CROSS JOIN LATERAL (SELECT id, outcome FROM deliveries WHERE resend_of = down.id OFFSET 0) AS resend
+    WHERE depth < ${MAX_DEPTH}
   ),
   newest AS (
-    SELECT DISTINCT ON (rooted.root) chosen.* FROM chosen JOIN rooted ON rooted.id = chosen.id
-    WHERE chosen.outcome = 'accepted' OR rooted.root NOT IN (SELECT root FROM accepted)
-    ORDER BY rooted.root, chosen.created_at DESC, chosen.id DESC
+    SELECT DISTINCT ON (root) id, source_id, created_at FROM rooted
+    WHERE outcome = 'accepted' OR root NOT IN (SELECT root FROM down WHERE outcome = 'accepted')
+    ORDER BY root, created_at DESC, id DESC
   )
   SELECT newest.id, source.id AS "sourceId", source.name AS "sourceName", coalesce(${NEEDS_APPROVAL}, false) AS "needsApproval"
-  FROM newest
-  JOIN webhook_sources AS source
-    ON source.organization_id = $1 AND source.id = newest.source_id AND source.deleted_at IS NULL
+  FROM newest CROSS JOIN LATERAL (
+    SELECT * FROM webhook_sources
+    WHERE organization_id = $1 AND id = newest.source_id AND deleted_at IS NULL OFFSET 0
+  ) AS source
   ORDER BY newest.created_at, newest.id`
 
 /** Finds the payloads, oldest first, and whether more than MAX_RESENDS deliveries match. */
