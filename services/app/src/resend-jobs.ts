@@ -15,7 +15,7 @@ const JOBS_AT_ONCE = 4
 const SECOND_MS = 1_000
 /** Well below the lease of 15 s. */
 const RENEW_MS = 5_000
-/** After which a job is tried again of which all sources are paused. */
+/** After which a job is tried again of which all sources are paused, or the organization is suspended. */
 const PAUSED_SECONDS = 15
 
 type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
@@ -103,8 +103,8 @@ async function resend(
       return 'sent'
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
+      if (['source_paused', 'organization_suspended'].includes(error.code)) return 'paused'
       if (error.status < 500) return 'not_sent'
-      if (error.code === 'source_paused') return 'paused'
       await pause(SECOND_MS, signal)
     }
   }

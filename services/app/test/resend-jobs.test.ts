@@ -162,6 +162,21 @@ describe('Payloads that are sent again together', () => {
     for (const id of jobs) expect(await read(id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
   }, 60_000)
 
+  test('wait while their organization is suspended', async () => {
+    const { pool } = data.app.db
+    const suspend = (isSuspended: boolean) => pool.query('UPDATE organizations SET is_suspended = $1', [isSuspended])
+    await addFailed('U1')
+    const { body } = await create({ source_id: sourceId })
+    await suspend(true)
+    await startSender()
+    const isWaiting = `SELECT FROM resend_jobs WHERE done > 0 OR (lease_owner IS NULL AND lease_until > clock_timestamp())`
+    await waitUntil(async () => (await pool.query(isWaiting)).rowCount === 1)
+    await suspend(false)
+    expect(await read(body.id)).toMatchObject({ status: 'running', done: 0, not_sent: 0 })
+    await pool.query('UPDATE resend_jobs SET lease_until = now()')
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+  }, 60_000)
+
   test('are no more in a second than their rate says', async () => {
     for (const order of ['R1', 'R2', 'R3', 'R4', 'R5']) await addFailed(order)
     const { logger } = createCapturedLogger({ service: 'app' })

@@ -235,7 +235,7 @@ export async function recordResends(
 
 /**
  * Puts the payloads that are left and whose sources are paused after the others: those of each source stay in order.
- * Resolves as `recordResends`.
+ * While the organization is suspended, all of them are paused. Resolves as `recordResends`.
  */
 export async function deferPausedResends(db: Db, owner: string, id: string): Promise<LeasedResends | undefined> {
   const { rows } = await db.pool.query<LeasedResends>(
@@ -246,10 +246,10 @@ export async function deferPausedResends(db: Db, owner: string, id: string): Pro
          count(*) FILTER (WHERE position > done AND NOT is_paused) AS ready
        FROM resend_jobs AS job, unnest(delivery_ids, resend_ids) WITH ORDINALITY AS item (delivery_id, resend_id, position)
        CROSS JOIN LATERAL (
-         SELECT position > done AND EXISTS (
+         SELECT position > done AND (EXISTS (
            SELECT FROM deliveries JOIN webhook_sources AS source ON source.id = deliveries.source_id
            WHERE deliveries.id = delivery_id AND source.paused_at IS NOT NULL
-         ) AS is_paused
+         ) OR (SELECT is_suspended FROM organizations WHERE organizations.id = job.organization_id)) AS is_paused
        ) AS state
        WHERE job.id = $2
      ) AS sorted
