@@ -7,6 +7,7 @@ import {
   type DeliveryResult,
   findDeliveryState,
   listDeliveries,
+  MAX_RESENDS,
   newId,
   previewResends,
   recordOutcomes,
@@ -102,6 +103,23 @@ test('what is sent again is found without comparing each payload with each', asy
   expect(preview).toMatchObject({ total: 500, sources: [{ id: sourceId, count: 500 }] })
   const removed = plans.map((line) => Number(/Removed by Join Filter: (\d+)/.exec(line)?.[1] ?? 0))
   expect(Math.max(...removed)).toBeLessThanOrEqual(500)
+})
+
+test('what is left is sent again after a first job, however many payloads that one sent', async () => {
+  const { organizationId, sourceId } = acme
+  await acme.db.pool.query(
+    `WITH first AS (
+       INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, created_at)
+       SELECT gen_random_uuid(), $1, $2, 'payload', 'timed_out', '{}', 'r', now() - n * interval '1 second'
+       FROM generate_series(1, ${MAX_RESENDS + 3}) AS n RETURNING *
+     )
+     INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, resend_of)
+     SELECT gen_random_uuid(), $1, $2, 'payload', 'accepted', '{}', 'r', id
+     FROM (SELECT id FROM first ORDER BY created_at DESC LIMIT ${MAX_RESENDS}) AS sent`,
+    [organizationId, sourceId],
+  )
+  const preview = await previewResends(acme.db, { organizationId, memberId: null }, { outcome: 'timed_out' })
+  expect(preview).toMatchObject({ total: 3, is_more: false })
 })
 
 test('a page of a log is read by one prepared statement, so that each entry is what its filters say', async () => {

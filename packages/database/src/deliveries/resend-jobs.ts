@@ -14,8 +14,10 @@ const MAX_DEPTH = 100
 /** Which payloads to send again: these deliveries, or all that match. */
 export type ResendFilter = { readonly ids: readonly string[] } | Omit<DeliveryListQuery, 'limit' | 'after' | 'kind'>
 
-/** One payload to send again. */
+/** One payload to send again, by the id of the newest delivery. */
 interface Resendable {
+  /** Its first delivery. */
+  readonly root: string
   readonly id: string
   readonly sourceId: string
   readonly sourceName: string
@@ -45,38 +47,40 @@ const RESENDABLE = `
     WHERE depth < ${MAX_DEPTH}
   ),
   newest AS (
-    SELECT DISTINCT ON (root) id, source_id, created_at FROM rooted
+    SELECT DISTINCT ON (root) root, id, source_id, created_at FROM rooted
     WHERE outcome = 'accepted' OR root NOT IN (SELECT root FROM down WHERE outcome = 'accepted')
     ORDER BY root, created_at DESC, id DESC
   )
-  SELECT newest.id, source.id AS "sourceId", source.name AS "sourceName", coalesce(${NEEDS_APPROVAL}, false) AS "needsApproval"
+  SELECT newest.root, newest.id, source.id AS "sourceId", source.name AS "sourceName",
+    coalesce(${NEEDS_APPROVAL}, false) AS "needsApproval"
   FROM newest CROSS JOIN LATERAL (
     SELECT * FROM webhook_sources
     WHERE organization_id = $1 AND id = newest.source_id AND deleted_at IS NULL OFFSET 0
   ) AS source
-  ORDER BY newest.created_at, newest.id`
+  ORDER BY newest.created_at DESC, newest.id DESC`
 
-/** Finds the payloads, oldest first, and whether more than MAX_RESENDS deliveries match. */
+/** Finds at most MAX_RESENDS payloads, the newest that match, oldest first, and whether more deliveries match. */
 async function findResendable(
   db: Db,
   viewer: Viewer,
   filter: ResendFilter,
 ): Promise<{ found: Resendable[]; isMore: boolean }> {
-  const ids: string[] = []
-  let isMore = false
-  if ('ids' in filter) {
-    ids.push(...(await findVisibleIds(db, viewer, filter.ids)))
-  } else {
-    let after: paging.TimePosition | undefined
+  const found = new Map<string, Resendable>()
+  const add = async (ids: readonly string[]): Promise<void> => {
+    const { rows } = await db.pool.query<Resendable>(RESENDABLE, [viewer.organizationId, ids])
+    for (const row of rows) if (!found.has(row.root)) found.set(row.root, row)
+  }
+  let after: paging.TimePosition | undefined
+  if ('ids' in filter) await add(await findVisibleIds(db, viewer, filter.ids))
+  else {
     do {
       const page = await listVisibleIds(db, viewer, { ...filter, kind: 'payload', limit: IDS_PER_READ, after })
-      ids.push(...page.rows)
+      await add(page.rows)
       after = page.next
-    } while (after && ids.length < MAX_RESENDS)
-    isMore = after !== undefined
+    } while (after && found.size < MAX_RESENDS)
   }
-  const { rows } = await db.pool.query<Resendable>(RESENDABLE, [viewer.organizationId, ids.slice(0, MAX_RESENDS)])
-  return { found: rows, isMore }
+  const isMore = after !== undefined || found.size > MAX_RESENDS
+  return { found: [...found.values()].slice(0, MAX_RESENDS).toReversed(), isMore }
 }
 
 /** What a job of these payloads would send, by source. Nothing is sent. */
