@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
+import { MAX_RESENDS, newId } from '@workflow-service/database'
 import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { failure, watchWf, wf } from './support/wf.ts'
@@ -189,6 +189,14 @@ describe('wf deliveries resend', () => {
     expect(await resend('--where', 'since=later')).toMatchObject(failure('It must be a time', 2))
     expect(await resend('--where', 'search=')).toMatchObject(failure('It must be FIELD=VALUE', 2))
     expect(await resend('--where', 'attention=true')).toMatchObject(failure('attention is yes or no'))
+    await environment.db.pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
+       SELECT gen_random_uuid(), organization_id, id, 'payload', 'refused', '{}', 'r'
+       FROM webhook_sources, generate_series(0, ${MAX_RESENDS})`,
+    )
+    expect(await resend('--where', 'outcome=refused', '--dry-run')).toMatchObject({
+      stdout: '5000 payloads would be sent.\n  Order intake: 5000\n  More match: send the others again afterwards.\n',
+    })
     const twice = ['--where', 'outcome=rejected', '--where', 'outcome=timed_out']
     expect(await resend(...twice)).toMatchObject(failure('outcome is given twice', 2))
   })

@@ -52,6 +52,7 @@ export async function resend(
     ({ name, count, needs_approval: needs }) =>
       `  ${name}: ${count}${needs ? ', not sent: it asks for approval' : ''}\n`,
   )
+  if (preview.is_more) counts.push('  More match: send the others again afterwards.\n')
   // A repeated call finds its job, whose payloads may all be sent by now.
   if (dryRun || (preview.total === 0 && !(await findResendJob(db, viewer, id)))) {
     return {
