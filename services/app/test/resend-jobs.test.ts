@@ -86,6 +86,7 @@ describe('Payloads that are sent again together', () => {
       outcomes: { accepted: 4 },
       finished_at: expect.any(String),
     })
+    expect((await data.call('admin', 'listResendJobs')).body.data).toEqual([{ ...(await read(body.id)), outcomes: {} }])
     expect(received()).toEqual(['A', 'B', 'C', 'D'])
     // Repeated after a lost answer, nothing is left that matches, or all is: the job has its payloads.
     for (const outcome of ['rejected', 'accepted']) {

@@ -44,7 +44,9 @@ export const ResendJobOut = Closed('ResendJobOut', 'Payloads that are sent again
   done: Int('How many were sent, or not sent for a reason.'),
   not_sent: Int('How many of these were not sent: their webhook source was deleted, or asks for approval now.'),
   per_second: Int('Payloads for each second.'),
-  outcomes: Type.Record(Type.String(), Type.Integer(), { description: 'How many have which outcome.' }),
+  outcomes: Type.Record(Type.String(), Type.Integer(), {
+    description: 'How many have which outcome; in a list, only of running jobs.',
+  }),
   created_by: Nullable(Str('Who started it; null: the operator.')),
   created_at: DateTime('When it was started.'),
   finished_at: Nullable(DateTime('When it ended.')),

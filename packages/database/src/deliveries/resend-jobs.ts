@@ -135,25 +135,33 @@ export async function createResendJob(
 }
 
 // A member sees the jobs that they started.
-const JOBS = `
+const jobs = (hasOutcomes: string) => `
   SELECT job.id, job.status, cardinality(job.delivery_ids) AS total, job.done, job.not_sent, job.per_second,
     job.created_by_name AS created_by, job.created_at, job.finished_at,
     coalesce((
       SELECT json_object_agg(outcome, count) FROM (
-        SELECT outcome, count(*)::int AS count FROM deliveries WHERE id = ANY (job.resend_ids) GROUP BY outcome
+        SELECT outcome, count(*)::int AS count FROM deliveries
+        WHERE ${hasOutcomes} AND id = ANY (job.resend_ids) GROUP BY outcome
       ) AS by_outcome
     ), '{}') AS outcomes
   FROM resend_jobs AS job
   WHERE job.organization_id = $1 AND ($2::uuid IS NULL OR job.created_by = $2)`
 
-/** The newest 50 jobs that the viewer sees. */
+/**
+ * The newest 50 jobs that the viewer sees, with the outcomes of those that are running: 50 jobs have up to 250,000
+ * deliveries.
+ */
 export async function listResendJobs(db: Db, viewer: Viewer): Promise<ResendJobOut[]> {
-  return await queryVisible(db, viewer, `${JOBS} ORDER BY job.created_at DESC, job.id DESC LIMIT ${MAX_JOBS_LISTED}`)
+  return await queryVisible(
+    db,
+    viewer,
+    `${jobs("job.status = 'running'")} ORDER BY job.created_at DESC, job.id DESC LIMIT ${MAX_JOBS_LISTED}`,
+  )
 }
 
 /** A job that the viewer sees. */
 export async function findResendJob(db: Db, viewer: Viewer, id: string): Promise<ResendJobOut | undefined> {
-  return (await queryVisible<ResendJobOut>(db, viewer, `${JOBS} AND job.id = $3`, id))[0]
+  return (await queryVisible<ResendJobOut>(db, viewer, `${jobs('true')} AND job.id = $3`, id))[0]
 }
 
 /** Stops a job that the viewer sees, before its next payload. Whether it was running. */
