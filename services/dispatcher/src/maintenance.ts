@@ -24,6 +24,7 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
     intervalMs: 3_600_000,
     statements: [
       'deleteOldDeliveries',
+      'deleteOldResendJobs',
       'deleteOldJournals',
       'deleteOldRuns',
       'deleteOldSessions',

@@ -4,6 +4,7 @@ import {
   deleteOldCases,
   deleteOldDeliveries,
   deleteOldJournals,
+  deleteOldResendJobs,
   deleteOldRuns,
   deleteOldSessions,
   deleteOldSpending,
@@ -64,6 +65,7 @@ export async function applyRetention(ctx: RetentionContext, signal: AbortSignal)
   }
   const counts = {
     deliveries: await deleteOld('deliveries', days.deliveries, deleteOldDeliveries),
+    resend_jobs: await deleteOld('resend_jobs', days.deliveries, deleteOldResendJobs),
     journal_steps: await deleteOfOrganizations('journal_steps', days.journals, deleteOldJournals),
     runs: await deleteOfOrganizations('runs', days.runs, deleteOldRuns),
     cases: await deleteOld('cases', days.runs, deleteOldCases),

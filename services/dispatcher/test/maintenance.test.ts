@@ -72,6 +72,18 @@ describe('the retention', () => {
     expect(await deleteOld(90)).toBe(0)
   })
 
+  test('deletes jobs that sent payloads again for as long, from their end, and none that is running', async () => {
+    await dispatcher.db.pool.query(
+      `INSERT INTO resend_jobs (id, organization_id, status, delivery_ids, resend_ids, per_second, created_at, finished_at)
+       SELECT gen_random_uuid(), $1, CASE WHEN days IS NULL THEN 'running' ELSE 'done' END, '{}', '{}', 1,
+         now() - interval '100 days', now() - make_interval(days => days) FROM unnest('{91,89,NULL}'::int[]) AS days`,
+      [dispatcher.organizationId],
+    )
+    expect(await apply({})).toMatchObject({ resend_jobs: 0 })
+    expect(await apply({ deliveries: 90 })).toMatchObject({ resend_jobs: 1 })
+    expect(await apply({ deliveries: 90 })).toMatchObject({ resend_jobs: 0 })
+  })
+
   test('deletes batch after batch, and each entry once if several dispatchers run it', async () => {
     const source = newId()
     const ages = Array.from({ length: 1_100 }, () => 2 * DAY_MS)

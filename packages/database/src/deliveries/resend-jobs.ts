@@ -1,5 +1,5 @@
 import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
-import { type Database, type Db, inTransaction, newId, type paging } from '../connection/index.ts'
+import { type Database, type Db, deleteRows, inTransaction, newId, type paging } from '../connection/index.ts'
 import { type AuditedBy, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { NEEDS_APPROVAL } from './deliveries.ts'
 import { type DeliveryListQuery, findVisibleIds, listVisibleIds } from './delivery-reads.ts'
@@ -279,4 +279,13 @@ export async function releaseResendJob(db: Db, owner: string, id: string, second
      WHERE id = $2 AND lease_owner = $1`,
     [owner, id, seconds],
   )
+}
+
+/** Deletes at most `batchSize` jobs that ended longer ago than the age. Resolves to how many. */
+export async function deleteOldResendJobs(
+  db: Db,
+  { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
+): Promise<number> {
+  const where = 'finished_at < now() - make_interval(days => $2)'
+  return await deleteRows(db, { table: 'resend_jobs', where }, batchSize, olderThanDays)
 }
