@@ -113,6 +113,29 @@ describe('Notices', () => {
     expect(await recordNotices(db, id, true)).toBe(0)
   }, 60_000)
 
+  test('have in the audit log what changes of the webhook, without its path and secret', async () => {
+    const { admin, id } = organization
+    const host = new URL(data.endpoint.url).origin
+    const save = async (body: object) => await data.call(admin, 'saveNoticeWebhook', { body })
+    await save({ url: `${host}/secret`, signing_secret: 'the secret of the notices, long enough' })
+    for (let n = 0; n < 2; n += 1) await save({ url: `${host}/secret`, events: ['run.failed'] })
+    await save({ url: `${host}/other` })
+    await data.call(admin, 'deleteNoticeWebhook')
+    const events = { field: 'events', old: [], new: ['run.failed'] }
+    expect((await data.app.auditOf(id)).map(({ changes }) => changes)).toEqual([
+      [
+        { field: 'host', old: null, new: host },
+        { field: 'signing_secret', old: null, new: 'replaced' },
+      ],
+      [events],
+      [{ field: 'path', old: null, new: 'replaced' }],
+      [
+        { field: 'host', old: host, new: null },
+        { ...events, old: events.new, new: [] },
+      ],
+    ])
+  })
+
   test('of waiting approvals, paused sources and expiring keys are made once', async () => {
     const { admin, id } = organization
     await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })

@@ -310,6 +310,12 @@ describe('Users', () => {
 })
 
 describe('The audit log', () => {
+  test('has no entry of a name that is saved as it was', async () => {
+    const { member } = await app.createOrganization()
+    for (let n = 0; n < 2; n += 1) await app.call(member, 'saveMe', { body: { name: 'Ada' } })
+    expect((await app.auditOf(member.accountId)).map(({ action }) => action)).toEqual(['account.saved'])
+  })
+
   test('is filtered by person, thing, action, kind of action and time', async () => {
     const organization = await app.createOrganization()
     const { owner, admin } = organization

@@ -255,12 +255,14 @@ export async function recordAccountEvent(
 /** Changes the name of the person. The email address is changed with a link: `acceptEmail`. */
 export async function saveAccount(db: Database, values: { name: string }, request: AuditedRequest): Promise<void> {
   const { accountId, name } = request.principal
+  const changes = changedFields({ name }, values)
+  if (changes.length === 0) return
   await inPrismaTransaction(db, async (tx) => {
     await tx.prisma.account.update({ where: { id: accountId }, data: { name: values.name } })
     await recordAccountEvent(tx, accountId, request, {
       action: 'account.saved',
       target: { kind: 'account', id: accountId, name: values.name },
-      changes: changedFields({ name }, values),
+      changes,
     })
   })
 }

@@ -1,7 +1,7 @@
 import type { NoticeBody, NoticeKind, NoticeOut, RunEventType } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, deleteRows, inTransaction, newId, queryRows } from '../connection/index.ts'
-import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { type AuditedBy, changedFields, recordAuditEvent, secretChanges, type Viewer } from '../organizations/index.ts'
 import type { AuditedRequest } from '../people/index.ts'
 import { listWaitingApprovals } from '../runs/index.ts'
 import { readSourceState } from '../sources/index.ts'
@@ -304,12 +304,14 @@ export interface NoticeWebhook {
   readonly events: RunEventType[]
 }
 
+const FIND_WEBHOOK = `SELECT url, signing_secret AS "signingSecret", events FROM notice_webhooks WHERE organization_id = $1`
+
 export async function findNoticeWebhook(db: Db, organizationId: string): Promise<NoticeWebhook | undefined> {
-  const { rows } = await db.pool.query<NoticeWebhook>(
-    `SELECT url, signing_secret AS "signingSecret", events FROM notice_webhooks WHERE organization_id = $1`,
-    [organizationId],
-  )
-  return rows[0]
+  return (await db.pool.query<NoticeWebhook>(FIND_WEBHOOK, [organizationId])).rows[0]
+}
+
+async function lockNoticeWebhook(client: PoolClient, organizationId: string): Promise<NoticeWebhook | undefined> {
+  return (await client.query<NoticeWebhook>(`${FIND_WEBHOOK} FOR UPDATE`, [organizationId])).rows[0]
 }
 
 /**
@@ -323,6 +325,7 @@ export async function saveNoticeWebhook(
   by: AuditedBy | undefined,
 ): Promise<void> {
   await inTransaction(db, async (client) => {
+    const old = await lockNoticeWebhook(client, organizationId)
     await client.query(
       `INSERT INTO notice_webhooks (organization_id, url, signing_secret, events) VALUES ($1, $2, $3, coalesce($5::text[], '{}'))
        ON CONFLICT (organization_id) DO UPDATE SET url = $2, events = coalesce($5::text[], notice_webhooks.events),
@@ -330,24 +333,39 @@ export async function saveNoticeWebhook(
          signing_secret = CASE WHEN $4 THEN notice_webhooks.signing_secret ELSE $3 END`,
       [organizationId, url, signingSecret ?? null, signingSecret === undefined, events ?? null],
     )
-    if (by) await recordWebhookEvent(client, by, new URL(url).origin)
+    if (by) await recordWebhookEvent(client, by, old, { url, signingSecret, events: events ?? old?.events ?? [] })
   })
 }
 
 /** Ends the notices to the webhook, with an audit event. */
 export async function deleteNoticeWebhook(db: Db, organizationId: string, by: AuditedBy): Promise<void> {
   await inTransaction(db, async (client) => {
-    const deleted = await client.query('DELETE FROM notice_webhooks WHERE organization_id = $1', [organizationId])
-    if (deleted.rowCount) await recordWebhookEvent(client, by, null)
+    const old = await lockNoticeWebhook(client, organizationId)
+    await client.query('DELETE FROM notice_webhooks WHERE organization_id = $1', [organizationId])
+    await recordWebhookEvent(client, by, old, undefined)
   })
 }
 
-/** Without the path: that of a Slack webhook is a secret. */
-async function recordWebhookEvent(client: PoolClient, by: AuditedBy, origin: string | null): Promise<void> {
-  await recordAuditEvent(client, {
-    ...by,
-    action: 'notice_webhook.saved',
-    target: { kind: 'organization', id: by.principal.organizationId, name: null },
-    changes: [{ field: 'host', old: null, new: origin }],
+/** Records what changed, without the path: that of a Slack webhook is a secret. Next, undefined keeps the secret. */
+async function recordWebhookEvent(
+  client: PoolClient,
+  by: AuditedBy,
+  old: NoticeWebhook | undefined,
+  next: (Omit<NoticeWebhook, 'signingSecret'> & Partial<NoticeWebhook>) | undefined,
+): Promise<void> {
+  const shown = (webhook: Pick<NoticeWebhook, 'url' | 'events'> | undefined) => ({
+    host: webhook ? new URL(webhook.url).origin : null,
+    events: webhook?.events ?? [],
   })
+  const [before, after] = [shown(old), shown(next)]
+  const hasOtherPath = before.host === after.host && old?.url !== next?.url
+  const isSecretKept = !next?.signingSecret && !old?.signingSecret
+  const changes = [
+    ...changedFields<object>(before, after),
+    ...(hasOtherPath ? [{ field: 'path', old: null, new: 'replaced' }] : []),
+    ...secretChanges('signing_secret', isSecretKept ? undefined : next?.signingSecret),
+  ]
+  if (changes.length === 0) return
+  const target = { kind: 'organization', id: by.principal.organizationId, name: null }
+  await recordAuditEvent(client, { ...by, action: 'notice_webhook.saved', target, changes })
 }
