@@ -161,6 +161,19 @@ describe('Notices', () => {
     ])
   })
 
+  test('that wait are not sent to a person who has lost access', async () => {
+    const { admin, member, owner, id } = organization
+    const users = (await data.call(owner, 'listUsers')).body.data
+    const { version } = users.find(({ id: of }) => of === member.userId)!
+    for (const who of [admin, member]) await data.call(who, 'saveMyNotices', { body: { kinds: ['failures'] } })
+    await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
+    isRefusing = true
+    await recordNotices(data.app.db, id, true)
+    const params = { user_id: member.userId }
+    expect((await data.call(owner, 'saveUser', { params, body: { is_deactivated: true, version } })).status).toBe(200)
+    expect((await list()).map(({ recipient }) => recipient)).toEqual([admin.email])
+  })
+
   test('of a suspended organization are neither made nor sent, and a test says so', async () => {
     const { db } = data.app
     const { admin, id } = organization

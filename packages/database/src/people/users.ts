@@ -438,6 +438,10 @@ async function isLastOwner(tx: Transaction, organizationId: string, user: Stored
 
 async function endAccess(tx: Transaction, organizationId: string, user: StoredUser): Promise<void> {
   await endSignIns(tx, organizationId, user)
+  await tx.query(`DELETE FROM notices WHERE organization_id = $1 AND user_id = $2 AND status = 'waiting'`, [
+    organizationId,
+    user.id,
+  ])
   await revokeLinks(tx, { userId: user.id })
   if (user.account_id === null) return
   await lockAccount(tx, user.account_id)
