@@ -140,7 +140,10 @@ describe('Notices', () => {
     const { admin, id } = organization
     await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     const workflow = await data.createWorkflow('Orders', null, id)
-    await data.createApproval(await data.createRun(workflow, { status: 'waiting' }))
+    const run = await data.createRun(workflow, { status: 'waiting' })
+    // More than the page of them shows.
+    for (let n = 0; n < 101; n += 1) await data.createApproval(run)
+    await data.createApproval(run, { expiresAt: new Date(0) })
     const sourceId = await data.saveSource({ name: 'Billing' }, organization)
     await data.call(admin, 'pauseWebhookSource', { params: { source_id: sourceId } })
     const failing = await data.saveSource({ name: 'Stock' }, organization)
@@ -153,7 +156,7 @@ describe('Notices', () => {
     await recordNotices(data.app.db, id, true)
     await recordNotices(data.app.db, id, true)
     expect((await list()).map(({ text }) => text).toSorted()).toEqual([
-      '1 payload waits for approval, the first to Order intake',
+      '101 payloads wait for approval, the first to Order intake',
       '50 × Stock: rejected',
       expect.stringMatching(/^Billing was paused by /),
       expect.stringMatching(/^Stock is failing: 50 payloads in a row were not accepted since /),

@@ -50,6 +50,12 @@ describe('The overview', () => {
     const count = { count: 1, newest_id: failed }
     expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: workflow, title: 'Book orders', ...count }])
     expect(overview.starts['failed']).toBe(1)
+    const waiting = await data.createRun(workflow, { status: 'waiting' })
+    const waitingRuns = async () => (await data.call(admin, 'getOverview')).body.waiting_runs
+    await data.createApproval(waiting, { expiresAt: new Date(0) })
+    expect(await waitingRuns()).toBe(0)
+    await data.createApproval(waiting)
+    expect(await waitingRuns()).toBe(1)
   })
 
   test('groups what failed by source and answer until it is sent again, and hides what a member does not see', async () => {

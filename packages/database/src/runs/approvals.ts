@@ -319,6 +319,23 @@ export async function countWaitingApprovals(db: Db, viewer: Viewer): Promise<num
   return row?.count ?? 0
 }
 
+/** The first and the newest of the payloads that wait and that the viewer sees, and how many, at most 1,000. */
+export async function summarizeWaitingApprovals(db: Db, viewer: Viewer) {
+  const [row] = await queryVisible<{
+    count: number
+    newest_at: string
+    first: Pick<WaitingApprovalOut, 'delivery_id' | 'run_id' | 'source_name'>
+  }>(
+    db,
+    viewer,
+    `SELECT count(*)::integer AS count, max(requested_at) AS newest_at, (
+       array_agg(json_build_object('delivery_id', delivery_id, 'run_id', run_id, 'source_name', source_name)
+         ORDER BY requested_at, delivery_id)
+     )[1] AS first ${WAITING}`,
+  )
+  return row?.count ? row : undefined
+}
+
 /** The payloads that wait and that the viewer sees, oldest first, at most 100. */
 export async function listWaitingApprovals(db: Db, viewer: Viewer): Promise<WaitingApprovalOut[]> {
   return await queryVisible(

@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg'
 import { type Db, deleteRows, inTransaction, newId, queryRows } from '../connection/index.ts'
 import { type AuditedBy, changedFields, recordAuditEvent, secretChanges, type Viewer } from '../organizations/index.ts'
 import type { AuditedRequest } from '../people/index.ts'
-import { listWaitingApprovals } from '../runs/index.ts'
+import { summarizeWaitingApprovals } from '../runs/index.ts'
 import { readSourceState } from '../sources/index.ts'
 import { readAttention } from './attention.ts'
 
@@ -123,13 +123,11 @@ async function readFacts(client: PoolClient, viewer: Viewer, states: SourceState
       data: { kind, id, name: title, code, status, count, newest_id: newestId },
     })
   }
-  const waiting = await listWaitingApprovals(db, viewer)
-  const [first] = waiting
-  if (first) {
-    const { length: count } = waiting
+  const waiting = await summarizeWaitingApprovals(db, viewer)
+  if (waiting) {
+    const { count, newest_at: at, first } = waiting
     const text = `${count} ${count === 1 ? 'payload waits' : 'payloads wait'} for approval, the first to ${first.source_name}`
     const data = { count, delivery_id: first.delivery_id, run_id: first.run_id }
-    const at = waiting.at(-1)!.requested_at
     facts.push({ kind: 'approvals', topic: 'approvals', type: 'notice.approvals', text, at, data })
   }
   facts.push(...(await readSourceFacts(db, organizationId, groups, states)))

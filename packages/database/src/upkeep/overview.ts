@@ -57,7 +57,7 @@ const COUNT_WAITING_RUNS = `
   SELECT count(*)::integer AS count FROM (
     SELECT DISTINCT workflow_id, run_id FROM approvals
     JOIN starts ON starts.id = run_id AND starts.status = 'waiting'
-    WHERE approvals.organization_id = $1 AND approvals.status = 'waiting' LIMIT ${MAX_READ}
+    WHERE approvals.organization_id = $1 AND approvals.status = 'waiting' AND expires_at > now() LIMIT ${MAX_READ}
   ) AS start
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 
