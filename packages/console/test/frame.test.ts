@@ -44,6 +44,12 @@ describe('sign-in', () => {
     expect(await password.getAttribute('type')).toBe('password')
     await button(page, 'Sign in').click()
     await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
+    // A tab signs out after another one has.
+    const ended = { error: { code: 'unauthorized', message: 'Sign in first.' } }
+    await page.route(`**${APP_ROUTES.signOut.path}`, (route) => route.fulfill({ status: 401, json: ended }))
+    await page.getByRole('button', { name: 'Account: Ada Lovelace' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
 
     const other = await newVisitor()
     await other.goto(`/sign-in?next=${encodeURIComponent('//elsewhere.test/')}`)

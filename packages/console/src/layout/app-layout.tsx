@@ -1,6 +1,6 @@
 import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router'
 import { useEffect, useLayoutEffect, useState } from 'react'
-import { call, queryClient, setShownOrganization, useMe, useRead, mutate } from '../api/index.ts'
+import { AppError, call, queryClient, setShownOrganization, useMe, useRead, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { answerPasswordPrompt, type PasswordPromptKind, usePasswordPrompt } from '../api/prompts.ts'
 import { Button, IconButton } from '../components/button.tsx'
@@ -171,7 +171,10 @@ function AccountMenu() {
   const me = useMe()
   const navigate = useNavigate()
   async function signOut() {
-    await call('signOut', {})
+    await call('signOut', {}).catch((error: unknown) => {
+      // Another tab has signed out already.
+      if (!(error instanceof AppError && error.code === 'unauthorized')) throw error
+    })
     queryClient.clear()
     await navigate({ to: '/sign-in' })
   }
