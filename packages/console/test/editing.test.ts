@@ -178,10 +178,12 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.locator('input[type=file]').setInputFiles([
     { name: 'prices.csv', mimeType: 'text/csv', buffer: Buffer.from('a;b\n1;2\n') },
     { name: 'data.bin', mimeType: 'image/png', buffer: Buffer.from([0xff, 0xfe, 0x80]) },
+    { name: 'utf16.txt', mimeType: 'text/plain', buffer: Buffer.from('UTF-16', 'utf16le') },
     { name: 'broken.pdf', mimeType: 'application/pdf', buffer: Buffer.from('no PDF') },
     { name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from(PNG, 'base64') },
   ])
   await page.getByText('data.bin is not a text file in UTF-8.').waitFor()
+  await page.getByText('utf16.txt is not a text file in UTF-8.').waitFor()
   await page.getByText('broken.pdf is no PDF or image, as its name says.').waitFor()
   await page.getByRole('link', { name: 'photo.png' }).click()
   const image = page.getByRole('dialog').getByRole('img', { name: 'photo.png' })
@@ -263,16 +265,16 @@ test('a new workflow whose answer was lost is saved as it was typed last', async
 test('a scheduled start or an evaluation whose answer was lost is made once when it is repeated', async () => {
   const { page, owner, workflowId } = await openFilled()
   browser.expectProblem(/ERR_FAILED/)
-  const body = { name: 'A', context: 'order_id: A-1', expected: [], version: null }
-  await owner.call('saveCase', { params: { workflow_id: workflowId, case_id: newId() }, body })
-  const makeTwice = async (path: string, button: string) => {
-    const sent: { id: string }[] = []
-    const url = `**/app/workflows/${workflowId}/${path}`
-    await page.route(url, async (route) => {
-      if (route.request().method() !== 'POST') return await route.fallback()
-      sent.push(route.request().postDataJSON() as { id: string })
-      if (sent.length > 1) return await route.continue()
-      await route.fetch()
+  const params = { workflow_id: workflowId }
+  const newCase = { name: 'A', context: 'order_id: A-1', expected: [], version: null }
+  await owner.call('saveCase', { params: { ...params, case_id: newId() }, body: newCase })
+  const makeTwice = async (id: 'startScheduled' | 'startEvaluation', path: string, button: string) => {
+    const sent: string[] = []
+    await page.route(`**/app/workflows/${workflowId}/${path}`, async (route) => {
+      const body = route.request().postDataJSON() as AppRequest<'startEvaluation'>['body'] | null
+      if (body === null) return await route.fallback()
+      if (sent.push(body.id) > 1) return await route.continue()
+      await owner.call(id, { params, body })
       return await route.abort()
     })
     await press(page, button)
@@ -281,14 +283,12 @@ test('a scheduled start or an evaluation whose answer was lost is made once when
     return sent
   }
   await show(page, `/workflows/${workflowId}/schedule`)
-  const starts = await makeTwice('auto-run/start', 'Run now as scheduled')
-  await page.waitForURL(`**/runs/${starts[0]!.id}`)
+  const [runId] = await makeTwice('startScheduled', 'auto-run/start', 'Run now as scheduled')
+  await page.waitForURL(`**/runs/${runId}`)
   await show(page, `/workflows/${workflowId}/cases`)
-  const evaluations = await makeTwice('evaluations', 'Try the case')
+  const [evaluationId] = await makeTwice('startEvaluation', 'evaluations', 'Try the case')
   await page.getByRole('dialog').waitFor()
-  const params = { workflow_id: workflowId }
-  expect((await owner.call('listEvaluations', { params })).data).toMatchObject([{ id: evaluations[0]!.id }])
-  expect(evaluations).toHaveLength(2)
+  expect((await owner.call('listEvaluations', { params })).data).toMatchObject([{ id: evaluationId }])
 })
 
 test('a workflow is duplicated with a long name of emoji, and deleted by its name as the page shows it', async () => {

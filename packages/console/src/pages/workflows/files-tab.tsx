@@ -111,10 +111,11 @@ async function uploadFile(workflow: WorkflowDetailOut, file: File): Promise<stri
   }
 }
 
-/** Undefined if it is no text. */
+/** Undefined if it is no text. UTF-16 may be valid UTF-8 with NULs, which are not stored. */
 async function readText(file: File): Promise<string | undefined> {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
+    return text.includes('\0') ? undefined : text
   } catch {
     return undefined
   }
