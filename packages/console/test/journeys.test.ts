@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator } from '@workflow-service/testkit/use-browser'
@@ -227,8 +228,11 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
   await button('Organization: Northwind').click()
+  // It hears of its changes at once.
+  const stream = page.waitForRequest((request) => request.url().endsWith(APP_ROUTES.streamEvents.path))
   await page.getByRole('menuitem', { name: 'Acme' }).click()
   await button('Organization: Acme').waitFor()
+  await stream
   await page.getByRole('link', { name: 'Workflows', exact: true }).click()
   await page.getByRole('rowheader', { name: 'Paint fences' }).waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)

@@ -17,7 +17,6 @@ import { PAGES } from './pages.ts'
 
 /** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
 export function AppLayout() {
-  const isLost = useEvents()
   const me = useMe()
   // That of the time when the page was opened: what was typed since then is meant for it.
   const [openedIn] = useState(me.organization.id)
@@ -81,14 +80,7 @@ export function AppLayout() {
         <AccountMenu />
       </header>
       <main id="content" tabIndex={-1}>
-        <div role="status">
-          {isLost ? (
-            <Notice kind="warning">
-              The connection to the server is lost. This page connects again by itself; until then it may be out of
-              date.
-            </Notice>
-          ) : null}
-        </div>
+        <Connection key={me.organization.id} />
         {me.organization.is_suspended ? (
           <Notice kind="warning">This organization is suspended: nothing of it runs or is sent.</Notice>
         ) : null}
@@ -97,6 +89,20 @@ export function AppLayout() {
       {isMenuOpen ? <CommandMenu pages={pages} onClose={() => setIsMenuOpen(false)} /> : null}
       <OpenDialogs />
       {prompt ? <PasswordPrompt kind={prompt} /> : null}
+    </div>
+  )
+}
+
+/** Follows the changes of one organization, and says while that fails. */
+function Connection() {
+  const isLost = useEvents()
+  return (
+    <div role="status">
+      {isLost ? (
+        <Notice kind="warning">
+          The connection to the server is lost. This page connects again by itself; until then it may be out of date.
+        </Notice>
+      ) : null}
     </div>
   )
 }
