@@ -78,7 +78,7 @@ describe('sign-in', () => {
     for (const [code, text] of [
       ['oidc_unavailable', 'cannot be reached'],
       ['oidc_failed', 'was not completed'],
-      ['oidc_not_invited', 'Ask an admin of your organization to invite'],
+      ['oidc_not_invited', 'which the provider must have verified'],
     ] as const) {
       await page.goto(`/sign-in?error=${code}`)
       expect(await page.getByRole('alert').textContent()).toContain(text)

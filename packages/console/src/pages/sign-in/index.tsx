@@ -16,7 +16,7 @@ const PROVIDER_ERRORS: Record<string, string> = {
     'The sign-in of your organization’s provider cannot be reached. Try again in a few minutes, or sign in with your password.',
   oidc_failed: 'The provider’s sign-in was not completed. Try again; if it stays, ask an admin of your organization.',
   oidc_not_invited:
-    'No account belongs to this sign-in. Ask an admin of your organization to invite the address that you use there.',
+    'No account belongs to this sign-in. Ask an admin of your organization to invite the address that you use there, which the provider must have verified.',
 }
 
 const KEEPS_COOKIES = {
