@@ -338,6 +338,10 @@ test('each person chooses the notices that they get by email', async () => {
   expect((await member.call('getMyNotices')).kinds).toEqual(['approvals'])
   await press(page, 'Send a test')
   await page.getByText(/^The test notice was not sent/).waitFor()
+  // Members get no notices of keys.
+  const others = await browser.newPage(member.context)
+  await show(others, '/account')
+  expect(await others.getByRole('group', { name: 'Send me' }).getByRole('checkbox').count()).toBe(3)
 })
 
 test('The webhook of notices gets the events that are chosen with it', async () => {

@@ -183,7 +183,7 @@ export function Checkbox({ label, hint, error, value, onValue, isSwitch, isInval
 
 /** Any number of a few choices, saved with their form. */
 export function CheckboxGroup<Value extends string>(
-  props: Bound<Value[]> & { options: { readonly [Key in Value]: string } },
+  props: Bound<Value[]> & { options: { readonly [Key in Value]?: string } },
 ) {
   const id = useId()
   const { label, value, onValue, options, error } = props

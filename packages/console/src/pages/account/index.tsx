@@ -27,12 +27,12 @@ export function AccountPage() {
   )
 }
 
-const NOTICE_KINDS = {
+const MEMBER_KINDS = {
   failures: 'Failed runs and deliveries',
   approvals: 'Payloads that wait for approval',
   sources: 'Paused and failing webhook sources',
-  keys: 'API keys that expire',
 } as const
+const NOTICE_KINDS = { ...MEMBER_KINDS, keys: 'API keys that expire' } as const
 type Kind = keyof typeof NOTICE_KINDS
 
 const sendTest = async () => reportTest(await mutate('testMyNotices', {}))
@@ -53,6 +53,7 @@ function MyNotices() {
 }
 
 function NoticesForm({ kinds }: { kinds: Kind[] }) {
+  const isAdmin = useMe().role !== 'member'
   const form = useForm({
     values: { kinds },
     save: ({ kinds: chosen }) => mutate('saveMyNotices', { body: { kinds: chosen } }),
@@ -64,7 +65,7 @@ function NoticesForm({ kinds }: { kinds: Kind[] }) {
       canReset
       extra={<Button label="Send a test" icon="send" onClick={sendTest} />}
     >
-      <CheckboxGroup options={NOTICE_KINDS} {...form.field('kinds', 'Send me')} />
+      <CheckboxGroup<Kind> options={isAdmin ? NOTICE_KINDS : MEMBER_KINDS} {...form.field('kinds', 'Send me')} />
     </Form>
   )
 }
