@@ -72,6 +72,11 @@ const accepted = (resend: string) => ({
 const calls: Record<string, CountedCall> = {
   'runs of an admin': [100, (on) => listVisibleRuns(on, admin, { limit, after })],
   'failed runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'failed' })],
+  'failed runs of a workflow that need attention': [
+    // All failed ones, of which none has this error.
+    300,
+    (on) => searchVisibleRuns(on, admin, { limit, needsAttention: 'nothing', workflowId: workflowIds[3] }),
+  ],
   'queued runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'queued' })],
   'whether a queue is long': [100, (on) => needsSearch(on, queueing.organizationId, { status: 'queued' })],
   'queued runs of a long queue': [100, (on) => searchVisibleRuns(on, queueing, { limit, status: 'queued' })],
