@@ -76,7 +76,7 @@ export function AuditPage() {
   return (
     <ListPage
       title="Audit log"
-      intro="Every change, sign-in and refusal. Entries cannot be changed or deleted."
+      intro="Every change, sign-in and refusal. Entries cannot be changed; your operator sets how long they are kept."
       label="Audit log"
       list={list}
       filters={filters}
