@@ -347,7 +347,11 @@ describe('Notices', () => {
     expect(failed).toMatchObject({ channel: 'webhook', attempts: 2, error: 'The endpoint answered 500.' })
     const refusedUrl = await data.call(admin, 'saveNoticeWebhook', { body: { url: 'http://10.0.0.1/' } })
     expect([refusedUrl.status, refusedUrl.error?.details?.[0]?.field]).toEqual([422, 'url'])
+    await data.call(admin, 'testNoticeWebhook')
+    expect((await list()).filter(({ status }) => status === 'waiting')).toHaveLength(1)
     expect((await data.call(admin, 'deleteNoticeWebhook')).status).toBe(204)
     expect((await data.call(admin, 'getNotices')).body.webhook).toBeNull()
+    // They would go to the next webhook.
+    expect((await list()).filter(({ status }) => status === 'waiting')).toEqual([])
   }, 60_000)
 })

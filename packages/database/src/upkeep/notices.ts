@@ -335,11 +335,13 @@ export async function saveNoticeWebhook(
   })
 }
 
-/** Ends the notices to the webhook, with an audit event. */
+/** Ends the notices to the webhook, also those that wait, with an audit event. */
 export async function deleteNoticeWebhook(db: Db, organizationId: string, by: AuditedBy): Promise<void> {
   await inTransaction(db, async (client) => {
     const old = await lockNoticeWebhook(client, organizationId)
     await client.query('DELETE FROM notice_webhooks WHERE organization_id = $1', [organizationId])
+    const waiting = `organization_id = $1 AND user_id IS NULL AND status = 'waiting'`
+    await client.query(`DELETE FROM notices WHERE ${waiting}`, [organizationId])
     await recordWebhookEvent(client, by, old, undefined)
   })
 }
