@@ -61,6 +61,9 @@ describe('while the database is unavailable', () => {
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200)
       expect((await gateway.get('/nowhere', { key: 'malformed' })).status).toBe(401)
       await waitUntil(async () => (await gateway.get('/v1/organization')).status === 503, { timeoutMs: 10_000 })
+      // Also a request whose key cannot be read counts as one of its operation: alerts look at the starts.
+      const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+      expect(metrics).toContain('_count{service="gateway",operation="getOrganization",status="503"}')
       thaw()
       await postgres.restart()
       await waitUntil(async () => (await gateway.start(workflowId, { context: 'go' })).status === 202, {

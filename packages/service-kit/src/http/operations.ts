@@ -129,9 +129,10 @@ export function serveOperations<const Table extends OperationTable, Principal>(
     const { path } = req
     const method = req.method.toLowerCase()
     const route = routes.find(({ operation, pattern }) => operation.method === method && pattern.test(path))
+    // Before the caller is known: an alert counts also what fails without a database to read keys from.
+    if (route) res.locals.operationId = route.operation.id
     return mapMaybePromise(options.authorize(req, res, route?.operation), (principal) => {
       if (!route) throw notFound(`${req.method} ${path}`)
-      res.locals.operationId = route.operation.id
       return route.answer(res, { req, params: pathParams(route.pattern, path), principal })
     })
   }

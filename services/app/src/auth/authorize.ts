@@ -29,7 +29,6 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     const user = await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))
     const principal: Principal = { ...user, ...visitor, ...viewerOf(user) }
     res.locals.person = principal
-    res.locals.operationId = operation.id
     const { access } = operation
     // Of the account, not of an organization, such as the change to another one.
     if (access === 'signed_in') return principal
