@@ -28,6 +28,8 @@ export interface ServiceContext {
   readonly config: {
     readonly host: string
     readonly port: number
+    /** The setting that has the port. Default: `PORT`. */
+    readonly portSetting?: string
     /** The port of the health routes, if they have one of their own. */
     readonly metricsPort?: number
     /** Default 0, for a service to which no load balancer sends requests. */
@@ -71,16 +73,16 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
  */
 export async function startService(ctx: ServiceContext, options: ServiceOptions): Promise<RunningService> {
   const { checks, optionalChecks, createApp, startWork, onRefusal, stopGraceMs = 0 } = options
-  const { host, port, metricsPort, shutdownDelayMs = 0 } = ctx.config
+  const { host, port, portSetting, metricsPort, shutdownDelayMs = 0 } = ctx.config
   const { logger, metrics } = ctx
   let isStopping = false
   const health: HealthOptions = { metrics, checks, optionalChecks, isStopping: () => isStopping }
   const servers: HttpServer[] = []
-  const listen = async (app: Express, ownPort: number, portSetting?: string): Promise<HttpServer> => {
+  const listen = async (app: Express, ownPort: number, setting = portSetting): Promise<HttpServer> => {
     const server = await startHttpServer(app, {
       host,
       port: ownPort,
-      portSetting,
+      portSetting: setting,
       onRefusal: (error, requestId) => {
         onRefusal?.(error)
         logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused')

@@ -31,5 +31,6 @@ export function readCompactConfig(env: NodeJS.ProcessEnv = process.env): Compact
   // The services share settings.
   const errors = new Set([read.own, read.dispatcher, () => read.runner()].flatMap(settingsErrors))
   if (errors.size > 0) throw new SettingsError([...errors])
-  return { dispatcher: read.dispatcher(), runner: read.runner(read.own().RUNNER_PORT) }
+  const runner = { ...read.runner(read.own().RUNNER_PORT), portSetting: 'RUNNER_PORT' }
+  return { dispatcher: read.dispatcher(), runner }
 }

@@ -63,4 +63,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
 }
 
 /** The runner's settings in the form that its code uses. */
-export type RunnerConfig = ReturnType<typeof readRunnerConfig>
+export type RunnerConfig = ReturnType<typeof readRunnerConfig> & {
+  /** The setting that has the port. Default: `PORT`. */
+  readonly portSetting?: string
+}
