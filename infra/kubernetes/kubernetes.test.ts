@@ -118,6 +118,9 @@ describe.each(OVERLAYS)('the overlay %s', (_overlay, manifests) => {
       (each) => (each.valueFrom?.secretKeyRef?.name !== undefined) !== isSecret.has(each.name),
     )
     expect(wrong).toEqual([])
+    // PgBouncer passes no notifications on, which only the application reads.
+    const { secretKeyRef: database } = variables.find((each) => each.name === 'DATABASE_URL')!.valueFrom!
+    expect(database?.key).toBe(name === 'app' ? 'MIGRATION_DATABASE_URL' : 'DATABASE_URL')
   })
 
   test.each(SERVICE_NAMES)('starts the %s, and checks it at the port of /readyz', (name) => {
