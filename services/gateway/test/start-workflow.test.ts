@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
-import { hearNotices } from '@workflow-service/testkit'
+import { hearNotices, untilLocked } from '@workflow-service/testkit'
 import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -84,6 +84,26 @@ describe('202', () => {
     expect(numbers).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
     const { rows } = await gateway.db.pool.query('SELECT last_start_number FROM sessions WHERE id = $1', [sessionId])
     expect(rows).toEqual([{ last_start_number: '100' }])
+  })
+
+  test('waits on one connection for all starts of a session that another transaction has locked', async () => {
+    const workflowId = await createWorkflow()
+    const sessionId = await createSession(true)
+    const client = await gateway.db.pool.connect()
+    await client.query('BEGIN')
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [sessionId])
+    const start = (context: string) => gateway.start(workflowId, { context, session_id: sessionId })
+    const starting = ['a', 'b', 'c', 'd'].map(start)
+    await untilLocked(gateway.db.pool, 'FROM sessions')
+    // A start in another session does not wait, and comes after the others.
+    expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
+    const { rows } = await gateway.db.pool.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    )
+    await client.query('COMMIT')
+    client.release()
+    expect((await Promise.all(starting)).map(({ status }) => status)).toEqual([202, 202, 202, 202])
+    expect(rows).toHaveLength(1)
   })
 
   test('uses the oldest active api trigger', async () => {

@@ -29,5 +29,13 @@ export * from './run-prompts.ts'
 export * from './runner-lock.ts'
 export * from './runs.ts'
 export * from './sessions.ts'
-export { type NewStart, recordStart, recordStarts, type StartOutcome, type StartRefusal } from './starts.ts'
+export {
+  type NewStart,
+  type QueuedStart,
+  recordInSession,
+  recordStart,
+  recordStarts,
+  type StartOutcome,
+  type StartRefusal,
+} from './starts.ts'
 export * from './trials.ts'

@@ -19,6 +19,12 @@ export interface NewStart {
   readonly idempotency: { readonly key: string; readonly requestSha256: Buffer } | null
 }
 
+/** A start of an organization. */
+export interface QueuedStart {
+  readonly organizationId: string
+  readonly start: NewStart
+}
+
 /** Why a start is refused: the first violated rule in this order (contract README, "Starts and sessions"). */
 export type StartRefusal =
   | 'idempotency_conflict'
@@ -79,15 +85,25 @@ const RECORD_STARTS = statement(
  * When it rejects, the start may or may not have been recorded.
  */
 export async function recordStart(db: Db, organizationId: string, start: NewStart): Promise<StartOutcome> {
-  const [outcome] = await inTransaction(db, async (client) => {
+  const [outcome] = await recordInSession(db, start.sessionId, [{ organizationId, start }])
+  return outcome!
+}
+
+/** As `recordStart`, for starts of one session, or of one without. No two may have the same Idempotency-Key. */
+export async function recordInSession(
+  db: Db,
+  sessionId: string | null,
+  starts: readonly QueuedStart[],
+): Promise<StartOutcome[]> {
+  const rows = await inTransaction(db, async (client) => {
     // RECORD_STARTS skips a locked session. Once this transaction has the lock, nothing is skipped.
     const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
-    if (start.sessionId !== null) await client.query(lock, [organizationId, start.sessionId])
-    const { rows } = await runStatement({ pool: client }, RECORD_STARTS, [toJson([{ organizationId, start }])])
-    return rows.map(toOutcome)
+    if (sessionId !== null) await client.query(lock, [starts[0]?.organizationId, sessionId])
+    return (await runStatement({ pool: client }, RECORD_STARTS, [toJson(starts)])).rows
   })
+  const outcomes = rows.map(toOutcome)
   // The session was deleted while this transaction waited for its lock.
-  return outcome === undefined || outcome.kind === 'session_locked' ? { kind: 'session_not_found' } : outcome
+  return outcomes.map((outcome) => (outcome.kind === 'session_locked' ? { kind: 'session_not_found' } : outcome))
 }
 
 /**
@@ -95,10 +111,7 @@ export async function recordStart(db: Db, organizationId: string, start: NewStar
  * start whose session another transaction has locked is `session_locked` and not recorded: the others do not wait for
  * it.
  */
-export async function recordStarts(
-  db: Db,
-  starts: readonly { readonly organizationId: string; readonly start: NewStart }[],
-): Promise<BatchedStartOutcome[]> {
+export async function recordStarts(db: Db, starts: readonly QueuedStart[]): Promise<BatchedStartOutcome[]> {
   const { rows } = await runStatement(db, RECORD_STARTS, [toJson(starts)])
   return rows.map(toOutcome)
 }
@@ -107,7 +120,7 @@ function toOutcome({ kind, startId, sessionId }: RowOfStatement<typeof RECORD_ST
   return kind === 'accepted' || kind === 'replayed' ? { kind, startId, sessionId } : { kind }
 }
 
-function toJson(starts: readonly { readonly organizationId: string; readonly start: NewStart }[]): string {
+function toJson(starts: readonly QueuedStart[]): string {
   return JSON.stringify(
     starts.map(({ organizationId, start }) => ({
       organization_id: organizationId,
