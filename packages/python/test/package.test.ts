@@ -376,12 +376,16 @@ if (hasHttpx)
       90_000,
     )
 
-    test('is refused with a password or a query in its address', () => {
-      const code = 'import sys; from workflow_service import WorkflowClient as C; C("k", sys.argv[1])'
-      for (const address of ['https://u:secret@api.test', 'https://api.test?a'])
-        expect(spawnSync(python, ['-c', code, address], { env, encoding: 'utf8' }).stderr).toMatch(
-          /ValueError: base_url/,
-        )
+    test.each([
+      ['C("k", "https://u:secret@api.test")', 'base_url'],
+      ['C("k", "https://api.test?a")', 'base_url'],
+      ['C("k", "http://[::1")', 'base_url'],
+      ['C("k", "https://api.test").start_workflow("w", b"go")', 'Object of type bytes'],
+      ['C("k", "https://api.test").start_workflow("w", float("nan"))', 'Out of range float'],
+    ])('refuses what cannot be sent as a ValueError: %s', (call, message) => {
+      const code = `from workflow_service import WorkflowClient as C; ${call}`
+      const { stderr } = spawnSync(python, ['-c', code], { env, encoding: 'utf8' })
+      expect(stderr.trim().split('\n').at(-1)).toContain(`ValueError: ${message}`)
     })
 
     test('runs the first example of its README', async () => {

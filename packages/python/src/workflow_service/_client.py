@@ -51,7 +51,7 @@ class _Client(Generic[_Http]):
     ) -> None:
         if not isinstance(api_key, str) or not re.fullmatch(r"[\x21-\x7e]+", api_key):
             raise ValueError("api_key must be an API key of the organization (wfk_…): is its setting missing?")
-        if not isinstance(base_url, str) or not _ADDRESS.fullmatch(base_url):
+        if not isinstance(base_url, str) or not _is_address(base_url):
             message = "base_url must be an address such as https://api.example.com, without user or query"
             raise ValueError(f"{message}: is its setting missing?")
         self._api_key = api_key
@@ -129,7 +129,7 @@ class _Client(Generic[_Http]):
             headers=headers,
             is_expected=is_expected,
             **_limits_of(self._options, options)._asdict(),
-            content=None if body is None else json.dumps(body).encode(),
+            content=None if body is None else _to_json(body),
             idempotency_key=key,
         )
 
@@ -326,6 +326,20 @@ def _limits_of(*given: CallOptions) -> _Limits:
     if not (limits.timeout > 0 and limits.total_timeout > 0):
         raise ValueError("timeout and total_timeout must be above 0")
     return limits
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return _ADDRESS.fullmatch(text) is not None and bool(httpx.URL(text.rstrip()).host)
+    except httpx.InvalidURL:
+        return False
+
+
+def _to_json(body: Dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except TypeError as error:
+        raise ValueError(str(error)) from error
 
 
 def _header(name: str, value: str) -> str:
