@@ -44,6 +44,14 @@ describe('requestChecker', () => {
     expect(() => check(startRequest(body))).toThrow('__proto__ is not a known field; remove it.')
   })
 
+  test('names an unknown field as far as it can be read, and says of one without a name that it is in the body', () => {
+    const long = '🚀'.repeat(100)
+    expect(() => check(startRequest({ context: 'go', [long]: 1 }))).toThrow(`${long} is not a known`)
+    const { message } = refusalOf(() => check(startRequest({ context: 'go', [`a${long}b`]: 1 }))) ?? {}
+    expect(message).toBe(`a${'🚀'.repeat(99)}\ufffd… is not a known field; remove it.`)
+    expect(() => check(startRequest({ context: 'go', '': 1 }))).toThrow('body has a field without a name; remove it.')
+  })
+
   test('accepts any JSON body or refuses it with violations, and never fails otherwise', () => {
     const body = fc.oneof(
       fc.jsonValue(),
