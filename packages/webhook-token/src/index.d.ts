@@ -89,8 +89,8 @@ export type ServiceSignatureCheck =
 
 /**
  * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request
- * and otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is missing or empty, so that a
- * missing setting stops your server before it listens.
+ * and otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is missing or empty, or the
+ * tolerance is `NaN`, so that a missing setting stops your server before it listens.
  */
 export declare function verifyServiceToken(
   secret: string | readonly string[] | undefined,

@@ -108,6 +108,7 @@ export async function checkServiceSignature(headers, body, secret, options = {})
 /** @type {Api['verifyServiceToken']} */
 export function verifyServiceToken(secret, options = {}) {
   readSecrets(secret)
+  readTolerance(options)
   return async (request, response, next) => {
     // Node joins repeated headers with a comma, which makes the value malformed.
     const check = await checkServiceToken(request.headers[SERVICE_TOKEN_HEADER.toLowerCase()], secret, options)
@@ -182,6 +183,13 @@ function readSecrets(secret) {
   return /** @type {[string]} */ (secrets)
 }
 
+/** @param {import('./index.d.ts').ServiceTokenOptions} options */
+function readTolerance({ toleranceSeconds }) {
+  const seconds = toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
+  if (!(seconds >= 0)) throw new TypeError('toleranceSeconds must be a number from 0: is its setting missing?')
+  return seconds
+}
+
 /**
  * Checks the time, and whether one of the signatures is of the content with one of the secrets. Compares with every
  * secret, so that the time taken does not disclose which one matched. WebCrypto compares in constant time.
@@ -192,8 +200,7 @@ function readSecrets(secret) {
  */
 async function checkSigned({ timestamp, signatures, content }, secrets, options) {
   const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(timestamp)
-  const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
-  if (!(toleranceSeconds >= 0)) throw new TypeError('toleranceSeconds must be a number from 0: is its setting missing?')
+  const toleranceSeconds = readTolerance(options)
   // Negated, so that a clock that gives no number accepts nothing.
   if (!(ageSeconds <= toleranceSeconds)) return { ok: false, reason: 'too_old' }
   if (!(ageSeconds >= -toleranceSeconds)) return { ok: false, reason: 'too_new' }

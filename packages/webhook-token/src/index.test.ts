@@ -268,6 +268,7 @@ describe('checkServiceSignature', () => {
     expect(await checkServiceSignature(headers, body, secret)).toEqual({ ok: false, reason: 'too_old' })
     await expect(checkServiceSignature(headers, body, '')).rejects.toThrow(TypeError)
     await expect(checkServiceToken(token, secret, { toleranceSeconds: NaN })).rejects.toThrow(TypeError)
+    expect(() => verifyServiceToken(secret, { toleranceSeconds: NaN })).toThrow(TypeError)
   })
 })
 
