@@ -187,7 +187,7 @@ describe('startHttpServer', () => {
   })
 
   test.each([
-    ['gets its responses', get('/') + get('/'), /^HTTP\/1\.1 102 [^]+HTTP\/1\.1 200 [^]+HTTP\/1\.1 200 /],
+    ['gets its responses', get('/') + get('/'), /^HTTP\/1\.1 100 [^]+HTTP\/1\.1 200 [^]+HTTP\/1\.1 200 /],
     ['gets 400 for a request that is not complete', head('Content-Length: 10'), /^HTTP\/1\.1 400 /],
     ['gets no more of a stream', get('/stream'), /^HTTP\/1\.1 200 [^]+chunked[^]+$/],
     ['gets no late response of HTTP/1.0, which has no probes', get('/').replaceAll('1.1', '1.0'), /^$/],

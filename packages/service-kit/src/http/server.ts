@@ -276,7 +276,8 @@ function writeRawError(socket: Duplex, error: ApiError, onRefusal: (error: ApiEr
 /**
  * Sends a caller that has closed its side of the connection its responses: Node would close it, too, and drop them.
  * TCP does not show whether the caller still reads, but one that does not resets the connection when it gets a byte,
- * which the next write notices. So it is probed by interim responses (RFC 9110, section 15.2), which HTTP/1.0 lacks.
+ * which the next write notices. So it is probed by 100 Continue, which callers discard that have not asked for it (RFC
+ * 9110, section 10.1.1), and HTTP/1.0 lacks.
  */
 function answerHalfClosed(server: Server, probeMs: number): void {
   // Neither this nor `_httpMessage`, the response whose turn it is, is in Node's types.
@@ -287,7 +288,7 @@ function answerHalfClosed(server: Server, probeMs: number): void {
       // Events and lines may be long in coming, and their callers close both sides at once.
       const cannotBeProbed = res?.chunkedEncoding || res?.req.httpVersion === '1.0'
       if (cannotBeProbed && !res.writableEnded) socket.destroy()
-      else if (res && !res.headersSent) res.writeProcessing()
+      else if (res && !res.headersSent) res.writeContinue()
     }
     socket.once('end', () => {
       const { _httpMessage: res } = socket
