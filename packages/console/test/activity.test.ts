@@ -241,8 +241,12 @@ test('the usage has a table under every chart, by workflow, webhook source and k
   await page.getByText('Table', { exact: true }).first().click()
   expect(await page.getByRole('table', { name: 'Starts by hour' }).getByRole('row').count()).toBe(1 + 24)
   await page.getByRole('row', { name: /^Forward orders 1 1 0 \d+ ms/ }).waitFor()
-  for (const width of [320, 1280]) {
+  await page.evaluate(`document.querySelectorAll('.groups td.number').forEach((cell) => {
+    cell.firstChild.data = '12,345,678,901'
+  })`)
+  for (const width of [320, 800, 1280]) {
     await page.setViewportSize({ width, height: 720 })
+    expect(await page.evaluate(`document.querySelector('.groups tbody td').offsetHeight`)).toBeLessThan(50)
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0)
   }
   await page.getByRole('combobox', { name: 'Group' }).selectOption('By webhook source')
