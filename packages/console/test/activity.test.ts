@@ -319,6 +319,9 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   service.endpoint.answerWith({ status: 204 })
   service.endpoint.requests.length = 0
   expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0)
+  await page.getByRole('combobox', { name: 'Status' }).selectOption('503')
+  await page.getByText('Nothing matches these filters.').waitFor()
+  expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0)
   await page.getByRole('combobox', { name: 'Status' }).selectOption('500')
   // Those that are selected.
   const boxes = page.getByRole('row', { name: /Rejected 500/ }).getByRole('checkbox')

@@ -344,6 +344,6 @@ test('an operator of 10,000 deliveries finds one order, sends all that were answ
   // The same by the list: what was sent again and accepted is not offered.
   await show(page, `/deliveries?source_id=${sourceId}&status=500`)
   await page.getByRole('button', { name: 'Send all again' }).click()
-  await page.getByRole('dialog', { name: 'Nothing to send again' }).waitFor()
+  await page.getByRole('dialog', { name: 'Nothing to send again' }).getByText('Change the filters').waitFor()
   await waitUntil(async () => (await owner.call('getOverview')).attention.length === 0)
 }, 120_000)

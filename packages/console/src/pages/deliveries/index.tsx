@@ -136,7 +136,7 @@ export function DeliveriesPage() {
         <>
           <FilterWorkflow name="workflow_id" />
           <FilterPeriod />
-          <ResendMatching filters={{ source_id: sourceId, ...filters }} />
+          {list.rows.length > 0 ? <ResendMatching filters={{ source_id: sourceId, ...filters }} /> : null}
         </>
       }
       empty={{

@@ -58,7 +58,12 @@ export function useResend() {
     if (total === 0) {
       return showOnce({
         title: 'Nothing to send again',
-        children: notSent ?? <p>What matches was accepted since, is under way, or its source is deleted.</p>,
+        children: notSent ?? (
+          <p>
+            No payload is left: what matches, if anything does, was accepted since, is under way, or its source is
+            deleted. Change the filters, or open a delivery to see what became of it.
+          </p>
+        ),
         done: 'Close',
       })
     }
