@@ -107,7 +107,8 @@ test('every page whose requests fail shows the request id and “Try again”, n
     if (path === '/') {
       const { requestId } = api.fail(503, healthy)
       await retryButtons(page).last().click()
-      await waitFast(page.getByRole('alert').filter({ hasText: requestId }))
+      const shown = page.getByRole('alert').filter({ hasText: requestId })
+      await waitFast(shown.filter({ hasText: 'The server answered with status 503. Wait a moment, then try again.' }))
       await settle(page)
     }
     api.mend()

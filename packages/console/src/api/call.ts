@@ -12,13 +12,19 @@ export class AppError extends Error {
   readonly body: Partial<AppErrorBody>
 
   constructor(status: number, body: Partial<AppErrorBody>) {
-    super(body.message ?? `The server answered with status ${status}.`)
+    super(body.message ?? unexpectedText(status))
     this.name = 'AppError'
     this.status = status
     this.code = body.code ?? 'unexpected'
     this.details = Object.fromEntries((body.details ?? []).map((detail) => [detail.field, textOf(detail)]))
     this.body = body
   }
+}
+
+/** The words for an answer of what is between the page and the service, such as a proxy. */
+function unexpectedText(status: number): string {
+  if (status === 413) return 'This is too large to be sent (413). Make it shorter, then try again.'
+  return `The server answered with status ${status}. ${status < 500 ? 'Ask your operator.' : 'Wait a moment, then try again.'}`
 }
 
 /** What a person reads at the field where the server's words name the rule of the schema. */
