@@ -3,17 +3,21 @@ import { invalid } from '../api/index.ts'
 import { Button, type ButtonProps } from './button.tsx'
 import { parseJson } from './parse-json.ts'
 import { beginningOf } from './text.ts'
-import { announce } from './toast.ts'
+import { announce, toast } from './toast.ts'
 
 const SHOWN_MS = 1_500
 
 function useCopy(text: string) {
   const [isCopied, setIsCopied] = useState(false)
   async function copy() {
-    await navigator.clipboard.writeText(text)
-    announce('Copied.')
-    setIsCopied(true)
-    setTimeout(() => setIsCopied(false), SHOWN_MS)
+    try {
+      await navigator.clipboard.writeText(text)
+      announce('Copied.')
+      setIsCopied(true)
+      setTimeout(() => setIsCopied(false), SHOWN_MS)
+    } catch {
+      toast('The browser does not let this page copy. Select the text and copy it yourself.', 'bad')
+    }
   }
   return { isCopied, copy: () => void copy(), icon: isCopied ? 'check' : 'copy' } as const
 }
