@@ -111,6 +111,7 @@ test('a period until now goes on while its page is open', async () => {
 test('the audit log has a filter for every kind of entry, and names the thing whose entries it shows', async () => {
   const { page } = await openFilled(({ sourceId }) => `/audit?target_id=${sourceId}`)
   await page.getByRole('button', { name: 'Remove the filter On what: Order intake' }).waitFor()
+  await page.getByText('for as long as your operator keeps them').waitFor()
   const options = page.getByRole('combobox', { name: 'What' }).locator('option')
   const kinds = await options.evaluateAll((all) => all.map((each) => each.getAttribute('value') ?? ''))
   expect(AUDIT_ACTIONS.filter((action) => !kinds.some((kind) => kind && action.startsWith(kind)))).toEqual([])

@@ -226,6 +226,15 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('alert').getByText('Changed meanwhile').waitFor({ state: 'detached' })
   const kept = await owner.call('getFile', { params: { ...params, file_id: fileId } })
   expect(kept.content).toBe('typed after it was deleted')
+  await press(page, 'Delete')
+  await page.getByText('An earlier version under “History” brings it back.').waitFor()
+  await press(page, 'Delete file')
+  await page.getByRole('link', { name: 'prices.csv' }).waitFor({ state: 'detached' })
+  const { data: versions } = await owner.call('listWorkflowVersions', { params })
+  const [{ number: newest } = { number: 0 }, earlier] = versions
+  const body = { newest }
+  await owner.call('restoreWorkflowVersion', { params: { ...params, version_id: earlier?.id ?? '' }, body })
+  await page.getByRole('link', { name: 'prices.csv' }).waitFor()
 
   await show(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')

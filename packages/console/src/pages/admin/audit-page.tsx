@@ -76,7 +76,7 @@ export function AuditPage() {
   return (
     <ListPage
       title="Audit log"
-      intro="Every change, sign-in and refusal. Entries cannot be changed; your operator sets how long they are kept."
+      intro="Every change, sign-in and refusal, for as long as your operator keeps them. No page changes or deletes an entry."
       label="Audit log"
       list={list}
       filters={filters}

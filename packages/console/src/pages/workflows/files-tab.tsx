@@ -192,7 +192,7 @@ function FileDrawer(props: {
   const remove = (saved: FileRow) =>
     askToConfirm({
       title: `Delete ${saved.name}`,
-      text: 'The agent no longer reads it. This cannot be undone.',
+      text: 'The agent no longer reads it. An earlier version under “History” brings it back.',
       action: 'Delete file',
       onConfirm: async () => {
         await call('deleteFile', { params, query: { version: saved.version } })
