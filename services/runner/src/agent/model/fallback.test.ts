@@ -119,7 +119,10 @@ describe('a model whose API is unavailable', () => {
       .catch(() => {})
     const [asked, waited] = [pair.first.requests.length, pair.clock.nowMs]
     expect(asked).toBeGreaterThan(3)
-    const next = startRun()
+    // It would summarize the session first.
+    const earlier = { runId: 'r', workflowName: 'Orders', inputMessage: '', status: 'succeeded' as const, error: null }
+    const history = [{ ...earlier, context: 'x'.repeat(30_000), steps: [] }]
+    const next = createInMemoryRun({ sources: [source], context: 'hello', history })
     await next.execute(pair.agent).catch(() => {})
     expect([pair.first.requests.length - asked, pair.clock.nowMs - waited]).toEqual([1, 0])
     pair.first.script(send, done)

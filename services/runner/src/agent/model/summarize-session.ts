@@ -42,12 +42,19 @@ export async function summarizeSession(ctx: ModelRun, unsummarized: Unsummarized
 }
 
 /** Resolves to the answer, or to why there is none. */
-async function askOnce({ run, ask, gate, pace }: ModelRun, cost: AnswerCost, question: ModelQuestion) {
+async function askOnce(
+  { run, ask, gate, pace, outage, fallback, config, clock }: ModelRun,
+  cost: AnswerCost,
+  question: ModelQuestion,
+) {
+  // The request that the run makes next finds out whether the outage has ended.
+  const isOut = outage.sinceMs !== null && clock.now() - outage.sinceMs >= config.fallbackAfterMs
+  if (fallback && isOut) return "the model's API is unavailable"
   const turn = await gate.reserve(pace, { maxDelayMs: 0, isRepeated: false }, run.abort)
   if (!turn.isReserved) return "the model's API limits requests"
   const reservation = await cost.tryReserve(question)
   if (reservation.kind !== 'reserved') return 'the budget does not allow it'
-  const startedMs = performance.now()
+  const [askedMs, startedMs] = [clock.now(), performance.now()]
   try {
     const answer = await ask(question, run.abort)
     const text = answer.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
@@ -56,6 +63,7 @@ async function askOnce({ run, ask, gate, pace }: ModelRun, cost: AnswerCost, que
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await cost.release()
+    if (error.kind === 'limited' || error.kind === 'unavailable') outage.sinceMs ??= askedMs
     if (error.kind === 'limited') await gate.recordLimit(pace, error.retryAfterMs ?? 0, run.abort)
     run.signal.throwIfAborted()
     return error.message
