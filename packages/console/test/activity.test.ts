@@ -359,6 +359,12 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   await page.getByRole('checkbox', { name: 'Select all' }).check()
   await page.getByRole('button', { name: `Send selected again (${RESEND_IDS_MAX + 1})` }).click()
   await page.getByText('Select at most 1,000, and the others afterwards').waitFor()
+  // Deleted while the page is open.
+  await pool.query(`DELETE FROM deliveries WHERE outcome = 'refused'`)
+  await page.getByRole('row').last().getByRole('checkbox').uncheck()
+  await page.getByRole('button', { name: `Send selected again (${RESEND_IDS_MAX})` }).click()
+  await page.getByText('was accepted since, is under way, or was deleted, or its source was.').waitFor()
+  await page.keyboard.press('Escape')
   // One that waits for its source is stopped on its page.
   await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
   const job = await owner.call('createResendJob', {

@@ -42,7 +42,7 @@ export const ResendJobOut = Closed('ResendJobOut', 'Payloads that are sent again
   status: StringEnum(['running', 'stopped', 'done'], '`running` until all were sent, or it was stopped.'),
   total: Int('Its payloads.'),
   done: Int('How many were sent, or not sent for a reason.'),
-  not_sent: Int('How many of these were not sent: their webhook source was deleted, or asks for approval now.'),
+  not_sent: Int('How many of these were not sent: they or their source were deleted, or it asks for approval now.'),
   per_second: Int('Payloads for each second.'),
   outcomes: Type.Record(Type.String(), Type.Integer(), {
     description: 'How many have which outcome; in a list, only of running jobs.',

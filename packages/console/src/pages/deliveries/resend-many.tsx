@@ -60,8 +60,8 @@ export function useResend() {
         title: 'Nothing to send again',
         children: notSent ?? (
           <p>
-            No payload is left: what matches, if anything does, was accepted since, is under way, or its source is
-            deleted. Change the filters, or open a delivery to see what became of it.
+            No payload is left: what matches, if anything does, was accepted since, is under way, or was deleted, or its
+            source was. Change the filters, or open a delivery to see what became of it.
           </p>
         ),
         done: 'Close',
@@ -128,7 +128,7 @@ function ResendJob(job: AppAnswer<'getResendJob'>) {
           ...Object.fromEntries(
             Object.entries(outcomes).map(([outcome, count]) => [statusText(outcome), count.toLocaleString('en')]),
           ),
-          'Not sent': notSent > 0 && `${notSent}: the source was deleted, or asks for approval now`,
+          'Not sent': notSent > 0 && `${notSent}: they or their source were deleted, or it asks for approval now`,
           Rate: `${job.per_second} a second`,
           'Started by': job.created_by,
           Started: <Time value={job.created_at} isExact />,
