@@ -183,7 +183,7 @@ test('an invited person joins with the link and sees no admin pages', async () =
     route.fulfill({ json: { needs_setup: false, has_oidc: true } }),
   )
   await invited.goto(`/link${new URL(String(link)).hash}`)
-  const provider = invited.getByRole('link', { name: 'Or join with your organization’s provider' })
+  const provider = invited.getByRole('link', { name: 'New here? Join with your organization’s provider' })
   expect(await provider.getAttribute('href')).toBe(APP_ROUTES.startOidc.path)
   await field(invited, 'Your name').fill('Grace Hopper')
   await field(invited, 'Password').fill('short')

@@ -192,7 +192,7 @@ const LINK_TEXTS: Record<UserLinkKind, { title: string; intro: string; action: s
     title: 'Join',
     intro: 'You were invited as ',
     action: 'Accept and sign in',
-    hint: 'The password of your account, if you have one with this address. Otherwise a new one, of at least 12 characters.',
+    hint: 'The password of your account, if you have one with this address; if it has none, set one under Account first. Otherwise a new one, of at least 12 characters.',
   },
   reset: { title: 'Set a new password', intro: 'For ', action: 'Set password and sign in' },
   email: {
@@ -238,7 +238,7 @@ function AcceptLink({ token, link }: LinkProps) {
         />
       </Form>
       {/* Who has set a password does not sign in there any more. */}
-      {isInvitation ? <ProviderLink label="Or join with your organization’s provider" /> : null}
+      {isInvitation ? <ProviderLink label="New here? Join with your organization’s provider" /> : null}
     </EntryPage>
   )
 }
