@@ -92,8 +92,9 @@ describe('202', () => {
     const client = await gateway.db.pool.connect()
     await client.query('BEGIN')
     await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [sessionId])
-    const start = (context: string) => gateway.start(workflowId, { context, session_id: sessionId })
-    const starting = ['a', 'b', 'c', 'd'].map(start)
+    const start = (context: string, key = context) =>
+      gateway.start(workflowId, { context, session_id: sessionId }, { headers: { 'Idempotency-Key': key } })
+    const starting = [start('a'), start('b'), start('b'), start('c', 'd'), start('d')]
     await untilLocked(gateway.db.pool, 'FROM sessions')
     // A start in another session does not wait, and comes after the others.
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
@@ -102,7 +103,9 @@ describe('202', () => {
     )
     await client.query('COMMIT')
     client.release()
-    expect((await Promise.all(starting)).map(({ status }) => status)).toEqual([202, 202, 202, 202])
+    const answers = await Promise.all(starting)
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 202, 202, 202, 409])
+    expect(answers[2]?.body).toEqual(answers[1]?.body)
     expect(rows).toHaveLength(1)
   })
 

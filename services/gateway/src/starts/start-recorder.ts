@@ -30,16 +30,16 @@ export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'start
   const batchStarts = (record: typeof recordStarts, concurrency: number) => {
     const enqueue = batchCalls<QueuedStart, BatchOutcome>(
       async (batch) => {
-        const keys = new Set<string>()
-        // The others have the Idempotency-Key of an earlier one of the batch.
-        const distinct = batch.filter(({ start: { apiKeyId, idempotency } }) => {
-          const before = keys.size
-          return !idempotency || keys.add(`${apiKeyId} ${idempotency.key}`).size > before
-        })
+        const firsts = new Map(batch.toReversed().map((queued) => [nameOf(queued), queued]))
+        const distinct = batch.filter((queued) => firsts.get(nameOf(queued)) === queued)
         metrics.startBatches.observe(distinct.length)
         const outcomes = await record(db, distinct)
         const byStart = new Map(distinct.map((queued, index) => [queued, outcomes[index]]))
-        return batch.map((queued) => byStart.get(queued))
+        return batch.map((queued) => {
+          const first = firsts.get(nameOf(queued))!
+          const outcome = byStart.get(first)
+          return first === queued ? outcome : repeatOutcome(outcome, first, queued)
+        })
       },
       {
         maxSize: MAX_BATCH_SIZE,
@@ -89,4 +89,18 @@ export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'start
       return outcome
     },
   }
+}
+
+/** What no two starts of a batch have in common: the Idempotency-Key, or the start itself without one. */
+function nameOf(queued: QueuedStart): string | QueuedStart {
+  const { apiKeyId, idempotency } = queued.start
+  return idempotency ? `${apiKeyId} ${idempotency.key}` : queued
+}
+
+/** Returns the outcome of a start with the Idempotency-Key of an earlier one. Its own statement would give the same. */
+function repeatOutcome(outcome: BatchOutcome, first: QueuedStart, repeated: QueuedStart): BatchOutcome {
+  if (outcome?.kind === 'session_locked') return outcome
+  if (outcome?.kind !== 'accepted' && outcome?.kind !== 'replayed') return undefined
+  const [firstSha256, sha256] = [first, repeated].map(({ start }) => start.idempotency!.requestSha256)
+  return firstSha256!.equals(sha256!) ? { ...outcome, kind: 'replayed' } : { kind: 'idempotency_conflict' }
 }
