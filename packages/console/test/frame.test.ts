@@ -318,6 +318,17 @@ test('menus work with the keyboard, and the removal of a person and the end of t
   const item = (name: string) => page.getByRole('menuitem', { name }).and(page.locator(':focus'))
   await item('Change name and role').waitFor()
   expect(await findAxeIssues(page)).toEqual([])
+  // It stays with its person.
+  const size = page.viewportSize()!
+  await page.setViewportSize({ ...size, height: 200 })
+  const place = async () => (await page.getByRole('menu').boundingBox())!.y - (await trigger.boundingBox())!.y
+  const before = await place()
+  await page.evaluate(`new Promise((resolve) => {
+    document.addEventListener('scroll', () => requestAnimationFrame(resolve), { once: true })
+    scrollBy(0, 40)
+  })`)
+  expect(await place()).toBeCloseTo(before)
+  await page.setViewportSize(size)
   await page.keyboard.press('Escape')
   await trigger.and(page.locator(':focus')).waitFor()
   await page.keyboard.press('ArrowDown')
