@@ -56,7 +56,7 @@ describe('A webhook source', () => {
       }
       return id
     }
-    const byTask = await create('A task', 'Send it to paint shop.')
+    const byTask = await create('A task', 'Send it to paint\n  shop.')
     const byRules = await create('B rules', 'Send it.', 'deliveries: [{ to: Paint shop }]')
     await create('C other', 'Send it to Paint shop 2.')
     await create('D rules', 'Send it to Paint shop.', 'deliveries: [{ to: Paint shop 2 }]')
