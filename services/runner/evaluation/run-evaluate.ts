@@ -115,7 +115,9 @@ function readConfig(agent: string, env: NodeJS.ProcessEnv): AgentConfig {
   if (agent !== BUILTIN && !config.models.has(agent)) {
     throw new UsageError(`--agent must be ${BUILTIN} or one of AGENT_MODELS: ${[...config.models.keys()].join(', ')}`)
   }
-  return { ...config, defaultModel: agent }
+  // The answers of a fallback would count for the agent.
+  const models = [...config.models].map(([name, model]) => [name, { ...model, fallback: null }] as const)
+  return { models: new Map(models), defaultModel: agent }
 }
 
 if (import.meta.main) {

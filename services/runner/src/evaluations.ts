@@ -33,6 +33,7 @@ async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortS
   const planned = await planRun(ctx, {
     run: claimed.run,
     rules: claimed.rules,
+    isOfOneModel: true,
     files: {
       listFiles: async () => [...files.values()],
       readFile: async (fileId) => {

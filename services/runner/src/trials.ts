@@ -79,6 +79,7 @@ interface PlannedRun {
   readonly rules: string | null
   /** The files in place of the workflow's. */
   readonly files?: Pick<StoredRun, 'listFiles' | 'readFile'>
+  readonly isOfOneModel?: boolean
   /** Throws what the run ends with before it begins. */
   readonly check: () => void
   readonly stopping: AbortSignal
@@ -124,7 +125,7 @@ async function countAnswers(
 /** Calls the agent, whose steps are added to `steps`. @throws what a run would end with. */
 async function callAgent(
   { agent, dispatcher, runStore }: Pick<TrialContext, 'agent' | 'dispatcher' | 'runStore'>,
-  { run: claimed, rules, files, stopping }: PlannedRun,
+  { run: claimed, rules, files, isOfOneModel = false, stopping }: PlannedRun,
   steps: NewJournalStep[],
 ): Promise<void> {
   const { id, workflow } = claimed
@@ -138,6 +139,7 @@ async function callAgent(
   const stored: StoredRun = {
     ...inDatabase,
     ...files,
+    isOfOneModel,
     readSteps: async () => [],
     appendSteps: async (_position, added) => void steps.push(...added),
     recordPrompt: async () => {},

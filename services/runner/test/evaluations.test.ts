@@ -95,13 +95,14 @@ const untilEnded = (id: string) =>
 
 const rules = (message: string) => `deliveries: [{ to: Order intake, payload: { message: '${message}' } }]`
 
-async function startModels(turns: Record<string, ModelTurn>): Promise<Record<string, string>> {
+async function startModels(turns: Record<string, ModelTurn>, fallback = {}): Promise<Record<string, string>> {
   const models: Record<string, object> = {}
   for (const [name, otherwise] of Object.entries(turns)) {
     const server = await startStubModelServer({ otherwise })
     servers.push(server)
     models[name] = { model: `openai-compatible:${name}`, base_url: server.baseUrl, prices: { input: 1, output: 2 } }
   }
+  Object.assign(models['right']!, fallback)
   const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
   writeFileSync(path, JSON.stringify({ default: 'right', currency: 'EUR', models }))
   return { AGENT_MODELS: path }
@@ -279,6 +280,16 @@ describe('an evaluation with a model', () => {
       const isSent = JSON.stringify(body).includes('Accepted')
       return { ...(isSent ? end() : callTool('send_to_order_intake', { message })), usage }
     }
+
+  test('is of the model that it names, whose fallback does not answer for it', async () => {
+    const broken: ModelTurn = { failure: 'status', status: 401 }
+    const env = await startModels({ right: broken, spare: answerWith('Total: 5') }, { fallback: 'spare' })
+    await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
+    await keep('Total: 5')
+    const found = await untilEnded(await start())
+    expect(found).toMatchObject({ same: 0, results: [{ error: expect.stringMatching(/^model_unauthorized/) }] })
+    expect(servers[1]!.requests).toEqual([])
+  })
 
   test('compares models with their costs, which count in the budgets, and tries a task that is not saved', async () => {
     const env = await startModels({ right: answerWith('Total: 5'), wrong: answerWith('5') })

@@ -35,6 +35,8 @@ export type Agent = (run: AgentRun) => Promise<void>
 
 /** What an agent reads and reserves in the database. */
 export interface RunRecords {
+  /** Whether the fallback of the model may not continue the run: an evaluation is of one model. */
+  readonly isOfOneModel?: boolean
   /**
    * The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs.
    */

@@ -114,7 +114,8 @@ export function createModelAgent(
     run.signal.throwIfAborted()
     const { id: run_id, organizationId: organization_id } = run.run
     const opened = openAgentSteps(run)
-    const first = ofOrganization(shared, run.run, await run.readModelKeys())
+    const chosen = run.isOfOneModel ? { ...shared, fallback: undefined } : shared
+    const first = ofOrganization(chosen, run.run, await run.readModelKeys())
     let ctx: ModelRun = {
       ...findModel(first, opened),
       run,
