@@ -17,7 +17,7 @@ FROM (
         FROM (
           SELECT ordinality, run_steps.* FROM unnest($1::uuid[]) WITH ORDINALITY AS run (id, ordinality)
           JOIN run_steps ON run_id = run.id ORDER BY ordinality, position
-        ) AS sorted OFFSET 0
+        ) AS sorted ORDER BY ordinality, position OFFSET 0
       ) AS step
     ) AS measured
   ) AS summed
