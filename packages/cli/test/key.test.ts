@@ -70,6 +70,14 @@ describe('wf login', () => {
     expect((await wf(loginEnv(), ['login'])).exitStatus).toBe(2)
     expect((await wf(loginEnv(), ['login', 'http://127.0.0.1:1'], { input: 'k' })).stderr).toContain('does not answer')
   }, 30_000)
+
+  test.each<[() => string, string]>([
+    [() => gateway.url.replace('http://', ''), 'The address of the service must be one such as'],
+    [() => `${gateway.url}/v1`, 'Is this the address of the public API?'],
+  ])('says what is wrong with an address', async (address, message) => {
+    const input = gateway.organization.key
+    expect(await wf(loginEnv(), ['login', address()], { input })).toMatchObject(failure(message))
+  })
 })
 
 describe('with an API key alone, wf', () => {

@@ -24,7 +24,12 @@ export function createClient(url: string, key: string): WorkflowClient {
   try {
     return new WorkflowClient({ baseUrl: url, apiKey: key })
   } catch (error) {
-    throw new CliError((error as Error).message, {}, error)
+    // The client names its own options.
+    const message = (error as Error).message
+      .replace('baseUrl must be an address', 'The address of the service must be one')
+      .replace('apiKey must be', 'The key must be')
+      .replace(': is its setting missing?', '.')
+    throw new CliError(message, {}, error)
   }
 }
 
@@ -32,6 +37,8 @@ const ADVICE: Record<string, string> = {
   unauthorized: 'It may be revoked or expired, or belong to another installation: wf login saves another one.',
   insufficient_scope: 'Use a key with that scope: wf login saves another one.',
   not_found: 'A key sees only what belongs to its organization: wf whoami shows which.',
+  path_not_found:
+    'Is this the address of the public API? That of the application is another one, and /v1 is no part of it.',
   unexpected_answer: 'Check the address: wf whoami shows it.',
 }
 
@@ -39,7 +46,9 @@ const ADVICE: Record<string, string> = {
 export function explainApiError(error: unknown, url: string): CliError | undefined {
   if (error instanceof ApiError) {
     const { status, code, requestId, details } = error
-    const advice = ADVICE[code] === undefined ? '' : ` ${ADVICE[code]}`
+    // A path that this API has: another server answers.
+    const found = code === 'not_found' && /: [A-Z]+ \//.test(error.message) ? 'path_not_found' : code
+    const advice = ADVICE[found] === undefined ? '' : ` ${ADVICE[found]}`
     return new CliError(`${error.message}${advice}`, { code, status, request_id: requestId, details }, error)
   }
   if (error instanceof ConnectionError) {
