@@ -20,7 +20,6 @@ createRoot(root).render(
     <QueryClientProvider client={queryClient}>
       <RouterProvider router={router} />
       <Toaster />
-      <div id="announcements" className="visually-hidden" role="status" aria-live="polite" />
     </QueryClientProvider>
   </StrictMode>,
 )

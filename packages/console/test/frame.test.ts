@@ -142,13 +142,24 @@ test('an address without a page has the navigation, and a search that works', as
 })
 
 test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {
-  const { page, runId, sessionId } = await openFilled('/sessions')
+  const { page, runId, sessionId, deliveryId } = await openFilled('/sessions')
   await page.getByTitle(`Copy ${sessionId}`, { exact: true }).waitFor()
   await show(page, `/runs/${runId}`)
   await page.getByTitle(sessionId, { exact: true }).waitFor()
+
+  // What a dialog says is not outside of it, where everything is inert.
+  await show(page, `/deliveries?open=${deliveryId}`)
   await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(new Error("denied"))')
-  await page.getByTitle(`Copy ${runId}`, { exact: true }).click()
-  await page.getByRole('alert').getByText('The browser does not let this page copy.').waitFor()
+  await page.getByTitle(`Copy ${deliveryId}`, { exact: true }).click()
+  const refused = page.getByRole('alert').getByText('The browser does not let this page copy.')
+  await refused.waitFor()
+  await button(page, 'Dismiss').click()
+  await refused.waitFor({ state: 'detached' })
+  await page.evaluate('navigator.clipboard.writeText = () => Promise.resolve()')
+  await page.getByTitle(`Copy ${deliveryId}`, { exact: true }).click()
+  await page.locator('dialog [aria-live]').getByText('Copied.').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
   await page.keyboard.press('Control+k')
   const search = page.getByRole('combobox', { name: /^Find/ })
   await search.fill(runId.slice(-8))

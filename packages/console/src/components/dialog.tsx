@@ -5,6 +5,7 @@ import { createStore } from '../api/store.ts'
 import { Button, IconButton } from './button.tsx'
 import { TextField } from './fields.tsx'
 import { Form, type FormOptions, type FormProps, type FormState, useForm } from './form.tsx'
+import { Toaster } from './toaster.tsx'
 
 interface DialogProps {
   title: string
@@ -57,6 +58,7 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
       </header>
       <div className="dialog-body">{children}</div>
       {actions ? <footer>{actions}</footer> : null}
+      <Toaster />
     </dialog>
   )
 }

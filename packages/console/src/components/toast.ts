@@ -10,10 +10,15 @@ export interface Message {
 /** The messages that are shown, the oldest first. */
 export const messages = createStore<readonly Message[]>([])
 
-/** Says a text to screen readers. The region is part of the page from the beginning (`main.tsx`). */
+/** A dialog that closes after a save has closed by then, and the focus is where it stays. */
+const ANNOUNCED_AFTER_MS = 100
+
+/** Says a text to screen readers, in a region that is part of the page or the dialog from its beginning. */
 export function announce(text: string): void {
-  const region = document.getElementById('announcements')
-  if (region) region.textContent = region.textContent === text ? `${text}\u00A0` : text
+  setTimeout(() => {
+    const region = document.querySelector('[data-announcements="true"]')
+    if (region) region.textContent = region.textContent === text ? `${text}\u00A0` : text
+  }, ANNOUNCED_AFTER_MS)
 }
 
 /** Says for a few seconds that something was done, or what went wrong. */
