@@ -141,11 +141,17 @@ export function moneyText(micros: number, currency: string | null): string {
   return currency === null ? amount : `${amount} ${currency}`
 }
 
+const MAX_AMOUNT = 1_000_000_000
+
 /** An amount of the currency that a person typed into a field, as millionths; null: none. */
 export function toMicros(field: string, text: string): number | null {
   const amount = text.trim().replace(',', '.')
   if (amount === '') return null
+  // A thousand and more for some people, and little more than one for others.
+  if (/^\d+,\d{3}$/.test(text.trim())) throw invalid(field, 'Write it without a comma, such as 1234 or 1.234.')
   if (!/^\d+(\.\d{1,6})?$/.test(amount)) throw invalid(field, 'Write an amount such as 1.50, or nothing for no limit.')
+  // The server would name its limit in millionths.
+  if (Number(amount) > MAX_AMOUNT) throw invalid(field, `Write at most ${MAX_AMOUNT.toLocaleString('en')}.`)
   return Math.round(Number(amount) * 1_000_000)
 }
 
