@@ -154,16 +154,21 @@ describe('the cache', () => {
     const workflow = await gateway.createWorkflow()
     const published = gateway.published.length
     const body = '{"context":"go"}'
-    const connection = await openConnection(gateway.url)
+    const { url, metricsPort } = await gateway.startAnother({ rateLimitPerMinute: 1_000_000 })
+    const reading = () => gateway.metric('http_request_slots_in_use{stage="reading"', `http://127.0.0.1:${metricsPort}`)
+    const connection = await openConnection(url)
     connection.write(
       `POST /v1/workflows/${workflow.id}/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
     )
-    await waitUntil(async () => (await gateway.metric('http_request_slots_in_use{stage="reading"')) === 1)
+    await waitUntil(async () => (await reading()) === 1)
     await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    await waitUntil(async () => (await statusWith(key)) === 401)
+    await waitUntil(async () => (await gateway.get(ORGANIZATION, { key, url })).status === 401)
     connection.write(body)
-    expect(parseAnswer(await connection.ended)?.status).toBe(401)
+    const received = await connection.ended
+    expect(parseAnswer(received)?.status).toBe(401)
+    // Not those of the policy that counted the request before.
+    expect(received.match(/^RateLimit: "[\w-]+"/gm)).toEqual(['RateLimit: "failed-authentications"'])
     expect(gateway.published).toHaveLength(published)
   })
 })

@@ -26,7 +26,7 @@ export function authorize(ctx: AuthContext) {
   return (req: Request, res: Response, operation: Operation | undefined): Principal | Promise<Principal> =>
     mapMaybePromise(authenticate(ctx, req, res), (principal) => {
       res.locals.apiKey = principal
-      checkPermission(principal, operation)
+      checkPermission(res, principal, operation)
       ctx.apiKeyUsage.record(principal.apiKeyId)
       return mapMaybePromise(ctx.rateLimits.consume('requests', principal.apiKeyId), (state) => {
         ctx.rateLimits.apply(res, 'requests', state)
@@ -42,15 +42,18 @@ export function authorize(ctx: AuthContext) {
 export function authorizeAgain(ctx: AuthContext) {
   return (req: Request, res: Response, operation: Operation): Principal | Promise<Principal> =>
     mapMaybePromise(authenticate(ctx, req, res), (principal) => {
-      checkPermission(principal, operation)
+      checkPermission(res, principal, operation)
       return principal
     })
 }
 
 /** @throws ApiError 403. */
-function checkPermission({ isSuspended, scopes }: Principal, operation: Operation | undefined): void {
-  if (isSuspended) throw new ApiError('organization_suspended', 'The organization of this key is suspended.')
-  if (!operation || scopes.includes(operation.scope)) return
+function checkPermission(res: Response, { isSuspended, scopes }: Principal, operation: Operation | undefined): void {
+  if (!isSuspended && (!operation || scopes.includes(operation.scope))) return
+  // Those of the limit that counted the request before its body came.
+  delete res.locals.answerHeaders
+  if (isSuspended || !operation)
+    throw new ApiError('organization_suspended', 'The organization of this key is suspended.')
   throw new ApiError(
     'insufficient_scope',
     `This needs a key with the scope ${operation.scope}; the key has ${scopes.join(', ')}.`,
@@ -101,6 +104,8 @@ async function lookUp(
 
 /** Refuses a request, and counts it by its address unless it is `counted`. Requests with a valid key never are. */
 async function refuse({ rateLimits }: AuthContext, req: Request, res: Response, counted?: LimitState): Promise<never> {
+  // As in `checkPermission`.
+  delete res.locals.answerHeaders
   rateLimits.apply(res, FAILED_POLICY, counted ?? (await rateLimits.consume(FAILED_POLICY, networkOf(req.ip ?? ''))))
   throw new ApiError('unauthorized', explainRefusal(req), { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
