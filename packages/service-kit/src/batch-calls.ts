@@ -14,8 +14,13 @@ export interface BatchOptions<Item> {
   isItemError?: (error: unknown) => boolean | Promise<boolean>
   /**
    * Rejects an item, without running it, that has waited this long for its batch. Default: items wait without limit.
+   * `since`: by the clock, since when an item waits, if not from its call on.
    */
-  queueTimeout?: { readonly ms: number; readonly error: () => Error }
+  queueTimeout?: {
+    readonly ms: number
+    readonly error: () => Error
+    readonly since?: (item: Item) => number
+  }
   /** A monotonic clock in milliseconds; another one in tests. */
   now?: () => number
 }
@@ -66,9 +71,11 @@ export function batchCalls<Item, Result>(
   const rejectExpired = (): void => {
     if (!queueTimeout) return
     const oldestMs = now() - queueTimeout.ms
-    const firstFresh = queue.findIndex(({ queuedMs }) => queuedMs >= oldestMs)
-    for (const { reject } of queue.splice(0, firstFresh === -1 ? queue.length : firstFresh))
-      reject(queueTimeout.error())
+    // One that has waited elsewhere before may be behind fresher ones.
+    for (const queued of queue.splice(0)) {
+      if (queued.queuedMs < oldestMs) queued.reject(queueTimeout.error())
+      else queue.push(queued)
+    }
   }
 
   const runBatch = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
@@ -107,7 +114,8 @@ export function batchCalls<Item, Result>(
 
   return (item) => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    queue.push({ item, bytes: sizeOf(item), queuedMs: now(), resolve, reject })
+    const queuedMs = queueTimeout?.since?.(item) ?? now()
+    queue.push({ item, bytes: sizeOf(item), queuedMs, resolve, reject })
     schedule()
     return promise
   }

@@ -18,6 +18,10 @@ const MAX_BATCHES_UNDER_WAY = 2
 /** Less than the handler's timeout: a start that was answered 503 while it was queued is never recorded. */
 const QUEUE_TIMEOUT_MS = 2_500
 
+interface WaitingStart extends QueuedStart {
+  readonly sinceMs: number
+}
+
 /** Undefined for a start that is to be recorded alone. */
 type BatchOutcome = Awaited<ReturnType<typeof recordStarts>>[number] | undefined
 
@@ -28,7 +32,7 @@ type BatchOutcome = Awaited<ReturnType<typeof recordStarts>>[number] | undefined
  */
 export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'>) {
   const batchStarts = (record: typeof recordStarts, concurrency: number) => {
-    const enqueue = batchCalls<QueuedStart, BatchOutcome>(
+    const enqueue = batchCalls<WaitingStart, BatchOutcome>(
       async (batch) => {
         const firsts = new Map(batch.toReversed().map((queued) => [nameOf(queued), queued]))
         const distinct = batch.filter((queued) => firsts.get(nameOf(queued)) === queued)
@@ -48,11 +52,13 @@ export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'start
         concurrency,
         queueTimeout: {
           ms: QUEUE_TIMEOUT_MS,
+          // In the queue of all starts, and in that of a locked session after it.
+          since: ({ sinceMs }) => sinceMs,
           error: () => serviceUnavailable('The database is too slow at the moment; nothing was started.'),
         },
       },
     )
-    return (queued: QueuedStart): Promise<BatchOutcome> =>
+    return (queued: WaitingStart): Promise<BatchOutcome> =>
       enqueue(queued).catch((error: unknown) => {
         if (isDatabaseUnavailable(error) || error instanceof ApiError) throw error
         // PostgreSQL refused the statement as a whole, so nothing of it was recorded. Another start may be the cause.
@@ -63,7 +69,7 @@ export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'start
   /** The starts of sessions that other transactions have locked, and how many there are. */
   const locked = new Map<string, { readonly enqueue: typeof enqueue; count: number }>()
 
-  const enqueueInSession = async (queued: QueuedStart, sessionId: string): Promise<BatchOutcome> => {
+  const enqueueInSession = async (queued: WaitingStart, sessionId: string): Promise<BatchOutcome> => {
     const record: typeof recordStarts = (_db, starts) => recordInSession(db, sessionId, starts)
     const session = locked.get(sessionId) ?? { enqueue: batchStarts(record, 1), count: 0 }
     locked.set(sessionId, session)
@@ -79,7 +85,7 @@ export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'start
   return {
     /** Resolves once the start is committed or refused. After a database error it may have been recorded or not. */
     record: async (organizationId: string, start: NewStart): Promise<StartOutcome> => {
-      const queued = { organizationId, start }
+      const queued = { organizationId, start, sinceMs: performance.now() }
       const first = await enqueue(queued)
       const isLocked = first?.kind === 'session_locked' && start.sessionId !== null
       const batched = isLocked ? await enqueueInSession(queued, start.sessionId) : first
@@ -99,8 +105,10 @@ function nameOf(queued: QueuedStart): string | QueuedStart {
 
 /** Returns the outcome of a start with the Idempotency-Key of an earlier one. Its own statement would give the same. */
 function repeatOutcome(outcome: BatchOutcome, first: QueuedStart, repeated: QueuedStart): BatchOutcome {
-  if (outcome?.kind === 'session_locked') return outcome
-  if (outcome?.kind !== 'accepted' && outcome?.kind !== 'replayed') return undefined
   const [firstSha256, sha256] = [first, repeated].map(({ start }) => start.idempotency!.requestSha256)
-  return firstSha256!.equals(sha256!) ? { ...outcome, kind: 'replayed' } : { kind: 'idempotency_conflict' }
+  const isSame = firstSha256!.equals(sha256!)
+  if (outcome?.kind === 'accepted' || outcome?.kind === 'replayed') {
+    return isSame ? { ...outcome, kind: 'replayed' } : { kind: 'idempotency_conflict' }
+  }
+  return isSame || outcome?.kind === 'session_locked' ? outcome : undefined
 }
