@@ -122,6 +122,15 @@ test('what is left is sent again after a first job, however many payloads that o
   expect(preview).toMatchObject({ total: 3, is_more: false })
 })
 
+test('a log of which nothing is to be sent again is not read without a bound', async () => {
+  const page = Array.from({ length: 501 }, () => ({ id: newId(), createdAt: new Date(), isVisible: true }))
+  const query = jest.fn((text: string) => Promise.resolve({ rows: text.includes('RECURSIVE') ? [] : page }))
+  const viewer = { organizationId: acme.organizationId, memberId: null }
+  const preview = await previewResends({ pool: { query } } as never, viewer, { outcome: 'rejected' })
+  expect(preview).toMatchObject({ total: 0, is_more: true })
+  expect(query).toHaveBeenCalledTimes(200)
+})
+
 test('a page of a log is read by one prepared statement, so that each entry is what its filters say', async () => {
   await claimDeliveries(acme.db, [request()])
   const query = jest.spyOn(acme.db.pool, 'query')

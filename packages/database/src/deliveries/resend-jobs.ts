@@ -7,6 +7,8 @@ import { type DeliveryListQuery, findVisibleIds, listVisibleIds } from './delive
 /** The most payloads of one job. */
 export const MAX_RESENDS = 5_000
 const IDS_PER_READ = 500
+/** What was handled or cannot be sent is read, too: without a bound, one request would read a log of millions. */
+const MAX_READS = 100
 const MAX_JOBS_LISTED = 50
 /** A resend of a resend is followed so far. */
 const MAX_DEPTH = 100
@@ -73,11 +75,13 @@ async function findResendable(
   let after: paging.TimePosition | undefined
   if ('ids' in filter) await add(await findVisibleIds(db, viewer, filter.ids))
   else {
+    let reads = 0
     do {
+      reads += 1
       const page = await listVisibleIds(db, viewer, { ...filter, kind: 'payload', limit: IDS_PER_READ, after })
       await add(page.rows)
       after = page.next
-    } while (after && found.size < MAX_RESENDS)
+    } while (after && found.size < MAX_RESENDS && reads < MAX_READS)
   }
   const isMore = after !== undefined || found.size > MAX_RESENDS
   return { found: [...found.values()].slice(0, MAX_RESENDS).toReversed(), isMore }
