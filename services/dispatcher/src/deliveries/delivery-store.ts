@@ -14,8 +14,7 @@ import {
 import { batchCalls, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
 
 /**
- * The writes of every delivery. Concurrent writes share one statement and one commit, except the claim of a
- * resend.
+ * The writes of every delivery. Concurrent writes share one statement and one commit, except the claim of a resend.
  */
 export type DeliveryStore = ReturnType<typeof createDeliveryStore>
 
@@ -56,8 +55,10 @@ export function createDeliveryStore(db: Db) {
      * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
      * @throws ApiError 503 if the claim waited too long for earlier ones; it was not written then.
      */
-    claim: ({ resend, ...request }: DeliveryClaimRequest) =>
-      resend ? claimResend(db, { ...request, resend }) : claim({ ...request, resend }),
+    claim: (request: DeliveryClaimRequest) => {
+      const { resend } = request
+      return resend ? claimResend(db, { ...request, resend }) : claim(request)
+    },
     /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
     /** The same, with the journal of the run. */
