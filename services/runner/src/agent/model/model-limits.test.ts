@@ -51,7 +51,8 @@ test('a decimal number that a double cannot hold becomes a text, before the pack
   ).toBe('{"input":{"rate":"0.12345678901234567890123","ö":["1e999",-1.50]},"text":"3.14159265358979323846 \\" 1"}')
 })
 
-const line = (number: string) => `data: {"args":{"rate":${number},"text":"0.12345678901234567890123"}}\r\n\r\n`
+const line = (number: string) =>
+  `: 5" wide\r\ndata: {"args":{"rate":${number},"text":"0.12345678901234567890123"}}\r\n\r\n`
 
 test('so does one in a stream of events, however it is divided into chunks', async () => {
   const bytes = new TextEncoder().encode(line('0.12345678901234567890123') + line('1.5'))

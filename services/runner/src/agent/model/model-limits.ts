@@ -75,8 +75,11 @@ function nextTurn(): Promise<void> {
 
 /** Quick and rare: no other answer is searched. Looks back from a point or "e": from each digit on, it took 0.5 s. */
 const MAY_BE_INEXACT = /\.(?:\d{15}|\d+[eE]|(?<=\d{15}\.)\d)|[eE](?<=\d[eE])\+?\d/
-/** Begins once in a number, and takes a string without an end as one: more would take quadratic time. */
-const STRING_OR_DECIMAL = /"(?:[^"\\]|\\.)*"?|(?<!\d)-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
+/**
+ * Begins once in a number, and takes a string without an end, which none has beyond its line, as one: more would take
+ * quadratic time.
+ */
+const STRING_OR_DECIMAL = /"(?:[^"\\\n]|\\.)*"?|(?<!\d)-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
 
 const LINE_FEED = 10
 
