@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
-import { RESEND_IDS_MAX } from '@workflow-service/contract'
+import { type AppAnswer, RESEND_IDS_MAX } from '@workflow-service/contract'
 import { AUDIT_ACTIONS, newId, recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
@@ -342,29 +342,23 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   expect(service.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()).toEqual(
     orders,
   )
-  // More than one request takes.
-  const { pool } = service.db
-  await pool.query(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, finished_at)
-     SELECT gen_random_uuid(), organization_id, $1, 'payload', 'refused', '{}', 'x', now()
-     FROM webhook_sources, generate_series(1, ${RESEND_IDS_MAX + 1}) WHERE id = $1`,
-    [sourceId],
-  )
-  // The largest pages need few clicks.
-  await page.route('**/app/deliveries?*', (route) => route.continue({ url: `${route.request().url()}&limit=100` }))
-  await show(page, '/deliveries?outcome=refused')
-  const older = page.getByRole('button', { name: 'Older', exact: true })
-  for (let shown = 100; shown <= RESEND_IDS_MAX; shown += 100) await older.click()
-  await older.waitFor({ state: 'detached' })
+  // More than one request takes, of which none is left: each was deleted while the page was open.
+  await page.route('**/app/deliveries?*', async (route) => {
+    const response = await route.fetch()
+    const list = (await response.json()) as AppAnswer<'listAllDeliveries'>
+    const payload = list.data.find(({ kind }) => kind === 'payload')
+    const data = Array.from({ length: RESEND_IDS_MAX + 1 }, () => ({ ...payload, id: newId() }))
+    await route.fulfill({ response, json: { ...list, data } })
+  })
+  await show(page, '/deliveries?outcome=accepted')
   await page.getByRole('checkbox', { name: 'Select all' }).check()
   await page.getByRole('button', { name: `Send selected again (${RESEND_IDS_MAX + 1})` }).click()
   await page.getByText('Select at most 1,000, and the others afterwards').waitFor()
-  // Deleted while the page is open.
-  await pool.query(`DELETE FROM deliveries WHERE outcome = 'refused'`)
   await page.getByRole('row').last().getByRole('checkbox').uncheck()
   await page.getByRole('button', { name: `Send selected again (${RESEND_IDS_MAX})` }).click()
   await page.getByText('was accepted since, is under way, or was deleted, or its source was.').waitFor()
   await page.keyboard.press('Escape')
+  await page.unroute('**/app/deliveries?*')
   // One that waits for its source is stopped on its page.
   await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
   const job = await owner.call('createResendJob', {
