@@ -383,9 +383,9 @@ export async function assertOffered(tx: Transaction, { principal }: WorkflowEdit
 /** What the runners offer to the organization, by name, with the fallbacks of its runs. */
 export async function listModels(db: Connection, organizationId: string): Promise<ModelList['data']> {
   const { rows } = await db.pool.query<ModelList['data'][number] & { is_usable: boolean }>(
-    `SELECT model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) AS is_usable, model.name, model.model, model.is_default,
-       organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered,
-       model.data_region, model.currency, model.fallback, model.reads
+    `SELECT model.name, model.model, model.is_default, model.data_region, model.currency, model.fallback, model.reads,
+       model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) AS is_usable,
+       organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered
      FROM models AS model JOIN organizations AS organization ON organization.id = $1
      ORDER BY model.name`,
     [organizationId],
