@@ -93,7 +93,7 @@ export function listConversation(
     const content = calls.flatMap(({ call_id, tool }) => {
       const result = results.get(call_id)
       const payload = edited.get(call_id)
-      const note = payload ? `\nA person changed the payload, which was sent as ${JSON.stringify(payload)}.` : ''
+      const note = payload ? `\nA person had changed the payload to ${JSON.stringify(payload)}.` : ''
       return result ? [{ call_id, tool: toToolName(tool), ok: result.ok, text: `${result.text}${note}` }] : []
     })
     if (content.length > 0) messages.push({ role: 'tool', position, results: content })

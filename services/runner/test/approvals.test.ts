@@ -327,7 +327,7 @@ test('a model and the next run of the session learn how a person has edited the 
   const [run] = await fixture.waitForRuns([one])
   expect(run).toMatchObject({ status: 'succeeded', error: null })
   expect(payloads()).toEqual(['/audit one'])
-  const note = 'A person changed the payload, which was sent as {"message":"one"}.'
+  const note = 'A person had changed the payload to {"message":"one"}.'
   expect(model.requests[1]!.conversation.messages.at(-1)!.results[0]!.text).toContain(note)
   await fixture.waitForRuns([await fixture.start(acme, { sessionId: one.sessionId })])
   await model.close()
