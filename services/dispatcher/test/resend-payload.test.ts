@@ -88,6 +88,26 @@ describe('sending a payload again', () => {
     expect(sent.toSorted()).toEqual([2, 3, 4, 5, 6].map((attempt) => `${first} ${attempt}`))
   })
 
+  test('leaves connections to other payloads while many claims wait for one', async () => {
+    const first = await sendRejected()
+    const { pool } = dispatcher.db
+    const client = await pool.connect()
+    await client.query('BEGIN')
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${first}`])
+    const resending = Array.from({ length: 30 }, () => resend(newId(), first))
+    await untilLocked(pool, 'pg_advisory_xact_lock')
+    expect((await dispatcher.send(newId(), { source_id: sourceId })).body.outcome).toBe('accepted')
+    const { rowCount } = await pool.query(
+      `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+       WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`,
+    )
+    await client.query('COMMIT')
+    client.release()
+    const answers = await Promise.all(resending)
+    expect(answers.map(({ body }) => body.outcome)).toEqual(answers.map(() => 'accepted'))
+    expect(rowCount).toBeLessThanOrEqual(4)
+  })
+
   test('is invalid when the payload does not follow the current example, which is no attempt', async () => {
     const source = await dispatcher.saveSource()
     const first = await sendRejected({ source_id: source })

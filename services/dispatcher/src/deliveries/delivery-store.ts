@@ -32,9 +32,13 @@ const CLAIM_TIMEOUT_MS = 7_000
 /** PostgreSQL may make a claim later, as when its host was halted. So long the answer is awaited, to remove it. */
 const LATE_CLAIM_TIMEOUT_MS = 30_000
 
+/** Connections for claims of resends, each of which waits for others of its payload: payloads of runs need the rest. */
+const MAX_RESEND_CLAIMS = 4
+
 /** Creates the store on the database's connection pool. */
 export function createDeliveryStore(db: Db) {
   const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
+  const queueTimeout = { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow }
   const claimInTime = async (requests: DeliveryClaimRequest[]): Promise<readonly DeliveryClaim[]> => {
     const claims = claimDeliveries(db, requests, LATE_CLAIM_TIMEOUT_MS)
     return await withTimeout(claims, CLAIM_TIMEOUT_MS, () => {
@@ -48,8 +52,12 @@ export function createDeliveryStore(db: Db) {
     maxBytes: MAX_BATCH_BYTES,
     sizeOf: ({ requestBody, journal }) =>
       Buffer.byteLength(requestBody) + (journal?.steps ?? []).reduce((sum, { data }) => sum + data.length, 0),
-    queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
+    queueTimeout,
   })
+  const claimAlone = batchCalls(
+    (requests: Parameters<typeof claimResend>[1][]) => Promise.all(requests.map((request) => claimResend(db, request))),
+    { maxSize: 1, concurrency: MAX_RESEND_CLAIMS, queueTimeout },
+  )
   return {
     /**
      * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
@@ -57,7 +65,7 @@ export function createDeliveryStore(db: Db) {
      */
     claim: (request: DeliveryClaimRequest) => {
       const { resend } = request
-      return resend ? claimResend(db, { ...request, resend }) : claim(request)
+      return resend ? claimAlone({ ...request, resend }) : claim(request)
     },
     /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
