@@ -196,9 +196,10 @@ const LOCK_ORGANIZATION = `
   SELECT id, '${NIL_UUID}', ${MONTH}, 0 FROM organizations WHERE id = $1
   ON CONFLICT (organization_id, workflow_id, period) DO UPDATE SET spent = model_spending.spent`
 
+// Not EXISTS, for which PostgreSQL may read and hash all runs.
 const TAKE_ENDED = `
   DELETE FROM model_reservations WHERE organization_id = $1 AND (run_id = $2 OR expires_at < now()
-    OR EXISTS (SELECT FROM starts WHERE id = run_id AND finished_at IS NOT NULL))
+    OR (SELECT finished_at FROM starts WHERE id = run_id) IS NOT NULL)
   RETURNING ${RESERVATION}`
 
 const READ_STATE = `
