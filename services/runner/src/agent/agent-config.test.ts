@@ -153,7 +153,7 @@ default: best
 models:
   Fast: { model: 'openai:gpt-5', fallback: slow, prices: { input: 1, output: 2 } }
   a: { model: 'anthropic:claude', key: NOT_SET, fallback: b }
-  b: { model: 'openai-compatible:x', fallback: a, options: { store: true, temperature: hot, seed: .inf } }
+  b: { model: 'openai-compatible:x', key: QUOTED, fallback: a, options: { store: true, temperature: hot, seed: .inf } }
   c: { model: 'bedrock:nova' }
 `
     const errors = [
@@ -166,13 +166,15 @@ models:
       /models\.a\.fallback leads back to a/,
       /models\.a\.key names the environment variable NOT_SET: set it/,
       /models\.b\.base_url is required for openai-compatible/,
+      /models\.b\.key names the environment variable QUOTED, whose value must have only letters/,
       /models\.b\.options must not have store: answers are never stored/,
       /models\.b\.options must have a number as temperature/,
       /models\.b\.options must have a number as seed/,
       /models\.c\.aws_region is required for bedrock, or AWS_REGION/,
     ]
     for (const error of errors) {
-      expect(() => read(wrong, { AGENT_MODEL: 'anthropic:claude', AGENT_API_KEY: 'sk-ant' })).toThrow(error)
+      const env = { AGENT_MODEL: 'anthropic:claude', AGENT_API_KEY: 'sk-ant', QUOTED: '“sk-ant”' }
+      expect(() => read(wrong, env)).toThrow(error)
     }
   })
 

@@ -204,8 +204,11 @@ function toModelConfig(
     const or = provider === 'bedrock' ? ', or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' : ''
     report('key', `${why}${or}; in AGENT_MODELS it is the name of the environment variable that has the key`)
   }
-  // With others no request can be made.
-  if (apiKey && !/^[\x20-\x7e]+$/.test(apiKey)) report('key', 'must have only letters, digits and signs of ASCII')
+  // With others no request can be made. A server that needs no key may have "not needed" as one.
+  if (apiKey && !/^[\x20-\x7e]+$/.test(apiKey)) {
+    const named = entry.key === undefined ? '' : `names the environment variable ${entry.key}, whose value `
+    report('key', `${named}must have only letters, digits and signs of ASCII`)
+  }
   const aws: AwsConfig = {
     region: region ?? '',
     ...(hasAccessKey ? { accessKeyId, secretAccessKey } : {}),
