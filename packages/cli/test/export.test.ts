@@ -39,12 +39,14 @@ const AWKWARD_NAMES = AWKWARD.filter(isName)
 const EMAILS = ['ada@acme.test', 'bob@acme.test', 'Eve@acme.test']
 
 /** A workflow with these texts in every field. */
+const TIMING = { timing: { time: '08:30', day: null, time_zone: 'UTC' } }
+
 const awkwardWorkflow = (text: string, name: string, index: number) => ({
   name,
   description: text,
   scope: text,
   is_active: index % 2 === 0,
-  auto_run: index % 2 === 0 ? null : { enabled: index % 3 === 0, frequency: 'weekly' },
+  auto_run: index % 2 === 0 ? null : { enabled: index % 3 === 0, frequency: 'daily', ...(index % 4 === 1 && TIMING) },
   users: EMAILS.slice(index % 3),
   triggers: [
     {

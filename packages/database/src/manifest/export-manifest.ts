@@ -173,9 +173,11 @@ const isoTime = (column: string) =>
 
 const SELECT_WORKFLOWS = `
   SELECT id, name, nullif(description, '') AS description, scope, is_active,
-    CASE WHEN auto_run_enabled IS NOT NULL THEN json_strip_nulls(json_build_object(
-      'enabled', auto_run_enabled, 'frequency', auto_run_frequency, 'timing', auto_run_timing
-    )) END AS auto_run,
+    CASE WHEN auto_run_enabled IS NOT NULL THEN (
+      SELECT json_object_agg(key, value) FROM json_each(json_build_object(
+        'enabled', auto_run_enabled, 'frequency', auto_run_frequency, 'timing', auto_run_timing
+      )) WHERE json_typeof(value) <> 'null'
+    ) END AS auto_run,
     model, run_budget / 1e6::float8 AS run_budget, day_budget / 1e6::float8 AS day_budget,
     nullif(when_spent, 'fail') AS when_spent, ${isoTime('created_at')}, ${isoTime('updated_at')},
     (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
