@@ -511,6 +511,24 @@ describe('A sign-in in another organization', () => {
     }
   })
 
+  test.each([
+    ['switch', ({ b, person }: Awaited<ReturnType<typeof personOfTwo>>) => switchTo(person.token, b.id)],
+    ['change of the role', ({ a, person }) => saveUser(a.owner, person.userId, { role: 'admin' })],
+  ])('leads to no deadlock between a %s and a change of the password', async (_case, change) => {
+    const people = await personOfTwo()
+    const { accountId } = people.person
+    const holder = await app.db.pool.connect()
+    await holder.query('BEGIN')
+    await holder.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId])
+    const changed = change(people)
+    await untilLocked(app.db.pool)
+    // If the sign-in were locked already, this would be a deadlock.
+    await holder.query('DELETE FROM sign_ins WHERE account_id = $1', [accountId])
+    await holder.query('COMMIT')
+    holder.release()
+    expect((await changed).status).toBeLessThan(500)
+  })
+
   test('is where the next sign-in begins, until the person leaves that organization', async () => {
     const { a, b, person, userOfB } = await personOfTwo()
     const token = (await signIn(person.email))!

@@ -197,9 +197,10 @@ export async function switchOrganization(
     const [found] = rows
     if (!found) return undefined
     if (!found.mayEnter) return 'signed_out'
+    // Before the sign-in, as where the password changes.
+    await tx.prisma.account.updateMany({ where: { id: accountId }, data: { lastOrganizationId: organizationId } })
     // Whether the person may be there is read again with each request.
     await tx.prisma.signIn.updateMany({ where: { id: signInId }, data: { organizationId } })
-    await tx.prisma.account.updateMany({ where: { id: accountId }, data: { lastOrganizationId: organizationId } })
     await recordAuditEvent(tx, {
       principal: { organizationId, userId: found.userId, name, address },
       action: 'account.signed_in',

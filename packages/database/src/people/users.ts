@@ -437,15 +437,15 @@ async function isLastOwner(tx: Transaction, organizationId: string, user: Stored
 }
 
 async function endAccess(tx: Transaction, organizationId: string, user: StoredUser): Promise<void> {
+  // Before the sign-ins and links, as where the password changes.
+  if (user.account_id !== null) await lockAccount(tx, user.account_id)
   await endSignIns(tx, organizationId, user)
   await tx.query(`DELETE FROM notices WHERE organization_id = $1 AND user_id = $2 AND status = 'waiting'`, [
     organizationId,
     user.id,
   ])
-  await revokeLinks(tx, { userId: user.id })
-  if (user.account_id === null) return
-  await lockAccount(tx, user.account_id)
-  await revokeLinks(tx, { user: { accountId: user.account_id } })
+  const links = user.account_id === null ? { userId: user.id } : { user: { accountId: user.account_id } }
+  await revokeLinks(tx, links)
 }
 
 /** Ends the sign-ins that are in the organization, and keeps those that are in another one from coming back. */
