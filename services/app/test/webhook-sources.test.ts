@@ -61,6 +61,13 @@ describe('A webhook source', () => {
     await create('C other', 'Send it to Paint shop 2.')
     await create('D rules', 'Send it to Paint shop.', 'deliveries: [{ to: Paint shop 2 }]')
     const hidden = await create('E hidden', 'Send it to Paint shop.', undefined, [owner.userId])
+    // More than are read, with the words of the name elsewhere.
+    await data.app.db.pool.query(
+      `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+       SELECT gen_random_uuid(), organization_id, '0', 'Send paint to the shop.', scope, '', true
+       FROM workflows, generate_series(1, 100) WHERE id = $1`,
+      [hidden],
+    )
     const list = async (who: 'owner' | 'member') =>
       (await data.call(who, 'listSourceWorkflows', { params: { source_id: sourceId } })).body.data.map(({ id }) => id)
     expect(await list('owner')).toEqual([byTask, byRules, hidden])

@@ -42,8 +42,8 @@ export async function findWorkflowRows(
 const MAX_MENTIONING = 100
 
 /**
- * The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, all words of a name
- * occur: white space and quotation marks between them may be others.
+ * The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, the words of a name
+ * occur one after the other: white space and quotation marks between them may be others.
  */
 export async function listWorkflowsMentioning(db: Db, viewer: Viewer, name: string) {
   return await queryVisible<WorkflowTexts & { readonly is_active: boolean }>(
@@ -53,9 +53,8 @@ export async function listWorkflowsMentioning(db: Db, viewer: Viewer, name: stri
      FROM workflows AS workflow
      LEFT JOIN files AS file ON file.workflow_id = workflow.id AND file.path = '{}' AND file.name = '${RULES_FILE_NAME}'
      WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
-       AND (SELECT bool_and(strpos(lower(coalesce(file.content, workflow.description)), lower(word)) > 0)
-         FROM unnest($3::text[]) AS word)
+       AND coalesce(file.content, workflow.description) ~* $3
      ORDER BY workflow.name, workflow.id LIMIT ${MAX_MENTIONING}`,
-    name.match(/[\p{L}\p{M}\p{N}]+/gu) ?? [name],
+    name.match(/[\p{L}\p{M}\p{N}]+/gu)?.join('[^[:alnum:]]+') ?? name.replaceAll(/./gsu, String.raw`\$&`),
   )
 }
