@@ -31,6 +31,8 @@ async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none
   })
 }
 
+const ORDER_INTAKE = `organization_id = $1 AND name = 'Order intake'`
+
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
 
 const waitForApproval = (start: AcceptedStart) => fixture.waitForStatus(start, 'waiting')
@@ -279,15 +281,29 @@ describe('a payload to a source that asks for approval', () => {
   test('waits for an approval of the new URL when the URL is being edited while it asks', async () => {
     await fixture.startRunner()
     await setApproval('Order intake', 'always')
-    const where = `organization_id = '${acme.organizationId}' AND name = 'Order intake'`
     const one = await inTransaction(fixture.db, async (client) => {
-      await client.query(`UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${where}`)
+      const edit = `UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${ORDER_INTAKE}`
+      await client.query(edit, [acme.organizationId])
       const started = await fixture.start(acme, { context: 'one' })
       await untilLocked(fixture.db.pool, 'FROM webhook_sources')
       return started
     })
     const { approvals } = await waitForApproval(one)
     expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders/new` }])
+  })
+
+  test('does not wait when the source is being deleted while it asks', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const one = await inTransaction(fixture.db, async (client) => {
+      await client.query(`UPDATE webhook_sources SET deleted_at = now() WHERE ${ORDER_INTAKE}`, [acme.organizationId])
+      const started = await fixture.start(acme, { context: 'one' })
+      await untilLocked(fixture.db.pool, 'FROM webhook_sources')
+      return started
+    })
+    await fixture.waitForRuns([one])
+    expect(await fixture.run(one.startId)).toMatchObject({ status: 'failed', approvals: [] })
+    expect(payloads()).toEqual(['/audit one'])
   })
 })
 

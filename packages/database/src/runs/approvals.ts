@@ -41,20 +41,21 @@ export interface ApprovalRequest {
 /**
  * Parks a run until a person has decided on its first payload (contract README, "Approvals"): in one transaction,
  * records and journals the approvals that its payloads need and have not requested yet, and releases the session.
- * Resolves to `decided`, and changes nothing, if the first payload no longer waits. A decision locks the session's row
- * too, so that it comes either before, and is seen here, or after, and makes the parked session acquirable. Safe to
- * repeat after a lost answer.
+ * Resolves to `decided`, and changes nothing, if the first payload no longer waits, or its source is deleted. A
+ * decision locks the session's row too, so that it comes either before, and is seen here, or after, and makes the
+ * parked session acquirable. Safe to repeat after a lost answer.
  */
 export async function parkForApproval(
   db: Db,
   owner: string,
   { lease, organizationId, runId, position, payloads }: ApprovalRequest,
 ): Promise<'parked' | 'decided' | 'lease_lost'> {
-  const [{ deliveryId: firstId }] = payloads
+  const [{ deliveryId: firstId, sourceId: firstSourceId }] = payloads
   return await inTransaction(db, async (client) => {
-    // Orders this and an edit of the URL, which ends the approvals that were requested for the earlier one.
-    await client.query(
-      `SELECT FROM webhook_sources WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY id FOR SHARE`,
+    // Orders this and an edit of the URL or a deletion, which end the approvals that were requested before.
+    const { rows: sources } = await client.query<{ id: string }>(
+      `SELECT id FROM webhook_sources WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND deleted_at IS NULL
+       ORDER BY id FOR SHARE`,
       [organizationId, payloads.map(({ sourceId }) => sourceId)],
     )
     const leased = await client.query(
@@ -67,7 +68,7 @@ export async function parkForApproval(
     )
     // Without the lease, an earlier call whose answer was lost may have parked the run.
     if (leased.rowCount === 0) return known[0]?.isWaiting ? 'parked' : 'lease_lost'
-    if (known[0]?.isWaiting === false) return 'decided'
+    if (known[0]?.isWaiting === false || !sources.some(({ id }) => id === firstSourceId)) return 'decided'
     await recordRequests(client, { lease, organizationId, runId, position, payloads })
     await client.query(
       `UPDATE starts SET status = 'waiting', attempts = attempts - 1 WHERE id = $1 AND status = 'running'`,
@@ -94,7 +95,8 @@ async function recordRequests(
        now() + make_interval(days => ${APPROVAL_DAYS})
      FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[]) WITH ORDINALITY
        AS payload (delivery_id, source_id, source_name, body, position)
-     LEFT JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = payload.source_id
+     JOIN webhook_sources AS source
+       ON source.organization_id = $1 AND source.id = payload.source_id AND source.deleted_at IS NULL
      WHERE payload.position = 1 OR source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL)
      ON CONFLICT (delivery_id) DO NOTHING
      RETURNING delivery_id AS "deliveryId", expires_at AS "expiresAt"`,
