@@ -224,6 +224,15 @@ describe('Sign-in with OpenID Connect', () => {
     expect(await visit(tooLong, cookies)).toBe(`${app.url}/`)
   })
 
+  test('goes on that began at an application of before', async () => {
+    provider.person = GRACE
+    const cookies: Cookies = new Map()
+    const answer = await goToProvider(cookies, '?next=%2Fruns')
+    const [kept] = JSON.parse(Buffer.from(cookies.get('__Host-oidc')!, 'base64url').toString()) as [object]
+    cookies.set('__Host-oidc', Buffer.from(JSON.stringify(kept)).toString('base64url'))
+    expect(await visit(answer, cookies)).toBe(`${app.url}/runs`)
+  })
+
   test('leads only to paths of this host, however they are written', async () => {
     const starts = ['/./', '/a/../', '/../', '/./\\', '/', 'https:/', '/\\', '/\t']
     for (const next of starts.map((start) => `${start}/attacker.example`)) {

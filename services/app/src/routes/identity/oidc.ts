@@ -179,8 +179,9 @@ export function localPath(next: string | undefined): string {
 /** The attempts of the tabs of a browser, the newest first. */
 function readAttempts({ cookies }: Visitor): Attempt[] {
   try {
-    const kept = JSON.parse(Buffer.from(readCookie(cookies, ATTEMPT_COOKIE) ?? '', 'base64url').toString()) as Attempt[]
-    return kept.filter(({ state, nonce, verifier }) => state && nonce && verifier)
+    const kept: unknown = JSON.parse(Buffer.from(readCookie(cookies, ATTEMPT_COOKIE) ?? '', 'base64url').toString())
+    // During an upgrade, an application of before keeps one that is in no list.
+    return ([kept].flat() as Attempt[]).filter(({ state, nonce, verifier }) => state && nonce && verifier)
   } catch {
     return []
   }
