@@ -117,7 +117,9 @@ function identify(
   const afterById = new Map(identities.map(({ id, after }) => [id, after]))
   return identities.map(({ id, after }) => {
     let before = after
-    for (let step = 1; before !== id && step < identities.length; step += 1) before = afterById.get(before ?? '')
+    // Bounded: it may come to names that others exchange.
+    for (let step = 1; before !== undefined && before !== id && step < entries.length; step += 1)
+      before = afterById.get(before)
     const advice =
       before === id
         ? ', and names cannot be exchanged at once: apply a third name for one first'
