@@ -97,7 +97,7 @@ test('a description completes the names of webhook sources, not of ordinary word
 
 test('a refused start says so once until its cause is gone; what is typed replaces the example, also one that arrives late; a narrow page shows every tab', async () => {
   browser.expectProblem(/409/)
-  const { owner, workflowId } = await openFilled()
+  const { owner, workflowId, sourceId } = await openFilled()
   const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
   const text = page.getByRole('textbox', { name: 'Text' })
   const arrives = Promise.withResolvers<void>()
@@ -131,6 +131,13 @@ test('a refused start says so once until its cause is gone; what is typed replac
   await press(page, 'Clear')
   await press(page, 'Use an example')
   expect(await text.inputValue()).toBe('order_id: X-0000\ncustomer: Jane Doe\ntotal: 0.5')
+  // A delivery does not change the examples.
+  const read: string[] = []
+  page.on('request', (request) => read.push(request.url()))
+  const listed = page.waitForResponse('**/app/webhook-sources')
+  await owner.call('testWebhookSource', { params: { source_id: sourceId } })
+  await listed
+  expect(read.filter((url) => url.endsWith(sourceId))).toEqual([])
   await text.fill('order_id: A-1')
   await press(page, 'Start')
   const refusal = page.getByText('Not started. It is switched off.')

@@ -37,7 +37,9 @@ function linesOf(examples: readonly Readonly<Record<string, unknown>>[]): string
 function useExamples(ids: readonly string[]): readonly Readonly<Record<string, unknown>>[] | undefined {
   const first = ids.slice(0, MAX_LINES)
   const read = useQuery({
-    queryKey: ['getWebhookSource', first],
+    // Under no operation's name: a delivery to a source does not change its example.
+    queryKey: ['examples', first],
+    refetchInterval: false,
     queryFn: ({ signal }) =>
       Promise.all(first.map((id) => call('getWebhookSource', { params: { source_id: id } }, signal))),
   })
