@@ -142,7 +142,7 @@ test('an address without a page has the navigation, and a search that works', as
 })
 
 test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {
-  const { page, runId, sessionId, deliveryId } = await openFilled('/sessions')
+  const { owner, page, runId, sessionId, deliveryId } = await openFilled('/sessions')
   await page.getByTitle(`Copy ${sessionId}`, { exact: true }).waitFor()
   await show(page, `/runs/${runId}`)
   await page.getByTitle(sessionId, { exact: true }).waitFor()
@@ -168,6 +168,15 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await page.getByRole('status').getByText('ids as a whole').waitFor()
   await search.fill(runId)
   expect(await page.getByRole('option', { name: /Run/ }).textContent()).toContain('Forward orders')
+
+  // Enter does not open what appears after nothing was found.
+  await search.fill('Parcels')
+  await page.keyboard.press('Enter')
+  await page.getByRole('status').getByText('Nothing found').waitFor()
+  const parcels = { id: randomUUID(), name: 'Parcels', description: 'Do it.', scope: 'company_wide' } as const
+  await owner.call('createWorkflow', { body: parcels })
+  await page.evaluate(`window.dispatchEvent(new Event('visibilitychange'))`)
+  await page.getByRole('option', { name: /Parcels/ }).waitFor()
 
   // Enter does not open what another text has found, and waits for what this one finds.
   const searched = Promise.withResolvers<void>()

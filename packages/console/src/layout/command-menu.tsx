@@ -68,7 +68,8 @@ function useFound(pages: readonly PageEntry[], text: string) {
         isOld: isOld(runs),
       })),
   ]
-  return { found, isSearching: search.isFetching || deliveries.isFetching || runs.isFetching }
+  const isFetching = search.isFetching || deliveries.isFetching || runs.isFetching
+  return { found, isSearching: isFetching || wanted !== text.trim() }
 }
 
 /** Finds pages by name, and everything else by name, id or request id. */
@@ -82,9 +83,10 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
   }
   const choices = useOptions(found, open)
   const { chosen } = choices
-  // Enter waits for what the text finds.
+  // Enter waits for what the text finds, and not for what it would find later.
   const isFound = chosen?.isOld === false
   const [isEntered, setIsEntered] = useState(false)
+  if (isEntered && !isFound && !isSearching) setIsEntered(false)
   const openChosen = useEffectEvent(() => chosen && open(chosen))
   useEffect(() => {
     if (isEntered && isFound) openChosen()
