@@ -48,7 +48,7 @@ test('an example is checked while it is typed and says what the agent will see, 
   expect(await page.getByRole('textbox', { name: 'Secret' }).inputValue()).toHaveLength(44)
 })
 
-test('a source on another server asks for its secret', async () => {
+test('a source on another server asks for its secret, and its deletion says what becomes of payloads that wait', async () => {
   const { page } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
   const url = page.getByLabel('URL', { exact: true })
   await url.fill('https://elsewhere.test/orders')
@@ -56,6 +56,9 @@ test('a source on another server asks for its secret', async () => {
   await press(page, 'Verify and save')
   await page.getByText('Enter the secret again, or choose not to sign.').waitFor()
   expect(await page.getByLabel('Replace it').isVisible()).toBe(true)
+  await press(page, 'More actions')
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByText('Payloads to it that wait for an approval are declined.').waitFor()
 })
 
 test('a description completes the names of webhook sources, not of ordinary words, and the panel names those that do not exist', async () => {

@@ -129,7 +129,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
   const remove = () =>
     askToDelete({
       name,
-      text: 'Agents can no longer send to this endpoint; workflows that name it find no source. Its log stays readable.',
+      text: 'Agents can no longer send to this endpoint; workflows that name it find no source. Payloads to it that wait for an approval are declined. Its log stays readable.',
       action: 'Delete webhook source',
       remove: () => call('deleteWebhookSource', { params }),
       list: '/sources',
