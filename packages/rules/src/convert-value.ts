@@ -1,4 +1,5 @@
 import { truncateText } from '@workflow-service/contract'
+import { canonicalNumber } from '@workflow-service/contract/find-inexact-number'
 
 /** A number as the JSON text has it, so that no digit is lost before it is checked. */
 export class NumberText {
@@ -57,18 +58,8 @@ export function isExactNumber(source: string): boolean {
   if (FEW_DIGITS.test(source)) return true
   const value = Number(source)
   if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) return false
-  return toDigits(source) === toDigits(String(value))
+  return canonicalNumber(source) === canonicalNumber(String(value))
 }
 
 /** A double keeps 15 digits of any number. Most numbers have fewer: comparing the digits takes ten times as long. */
 const FEW_DIGITS = /^-?(?!.{17})\d{1,15}(?:\.\d+)?$/
-
-/** The significant digits and the exponent of a decimal number. */
-function toDigits(decimal: string): string {
-  const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/u.exec(decimal) ?? []
-  const digits = `${whole}${fraction}`.replace(/^0+/u, '')
-  // Without the condition before, 1.0…01 takes quadratic time.
-  const significant = digits.replace(/(?<!0)0+$/u, '')
-  if (significant === '') return '0'
-  return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
-}

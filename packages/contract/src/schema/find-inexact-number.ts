@@ -37,11 +37,15 @@ export function findInexactNumber(text: string): string | undefined {
 const MAX_NUMBER_LENGTH = 400
 
 function isExact(source: string, value: number): boolean {
-  return Number.isFinite(value) && source.length <= MAX_NUMBER_LENGTH && canonical(source) === canonical(String(value))
+  return (
+    Number.isFinite(value) &&
+    source.length <= MAX_NUMBER_LENGTH &&
+    canonicalNumber(source) === canonicalNumber(String(value))
+  )
 }
 
 /** Returns significant digits and exponent, which are equal for 1.50, 15e-1 and 1.5. */
-function canonical(number: string): string {
+export function canonicalNumber(number: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
