@@ -23,6 +23,14 @@ const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Pr
   return [answer.status, answer.body.error.code]
 }
 
+/** Executes a statement in a transaction that stays open. */
+async function queryOpen(text: string, values: string[]) {
+  const client = await gateway.db.pool.connect()
+  await client.query('BEGIN')
+  await client.query(text, values)
+  return client
+}
+
 describe('202', () => {
   test('notifies of the new run and session', async () => {
     const workflowId = await createWorkflow()
@@ -89,9 +97,7 @@ describe('202', () => {
   test('waits on one connection for all starts of a session that another transaction has locked', async () => {
     const workflowId = await createWorkflow()
     const sessionId = await createSession(true)
-    const client = await gateway.db.pool.connect()
-    await client.query('BEGIN')
-    await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [sessionId])
+    const client = await queryOpen('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [sessionId])
     const start = (context: string, key = context) =>
       gateway.start(workflowId, { context, session_id: sessionId }, { headers: { 'Idempotency-Key': key } })
     const starting = [start('a'), start('b'), start('b'), start('c', 'd'), start('d')]
@@ -212,9 +218,7 @@ describe('409', () => {
   test('the session is closed while the start waits for its row lock', async () => {
     const workflowId = await createWorkflow()
     const sessionId = await createSession(true)
-    const client = await gateway.db.pool.connect()
-    await client.query('BEGIN')
-    await client.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [sessionId])
+    const client = await queryOpen('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [sessionId])
     const starting = codeOf(workflowId, { context: 'go', session_id: sessionId })
     // A start in another session does not wait for that lock.
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)

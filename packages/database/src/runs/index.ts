@@ -29,13 +29,5 @@ export * from './run-prompts.ts'
 export * from './runner-lock.ts'
 export * from './runs.ts'
 export * from './sessions.ts'
-export {
-  type NewStart,
-  type QueuedStart,
-  recordInSession,
-  recordStart,
-  recordStarts,
-  type StartOutcome,
-  type StartRefusal,
-} from './starts.ts'
+export * from './starts.ts'
 export * from './trials.ts'
