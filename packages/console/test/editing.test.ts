@@ -347,7 +347,7 @@ test('names are found in any case, and cut between characters', async () => {
   // Chromium takes the name over only where the locale of the machine has its characters.
   await page.evaluate('HTMLAnchorElement.prototype.click = function () { globalThis.named = this.download }')
   await press(page, 'Export the manifest')
-  await page.waitForFunction("globalThis.named === '-açme.yaml'")
+  await waitUntil(async () => (await page.evaluate('globalThis.named')) === '-açme.yaml')
 })
 
 test('versions of the instructions are compared line by line, and restored', async () => {
@@ -493,16 +493,16 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   await show(page, `/workflows/${workflowId}/agent`)
   await page.getByLabel('Model').selectOption({ label: 'fast, reads PDFs and images, data in eu, fallback builtin' })
   await page.getByLabel('Budget of a run (EUR)').fill('0.5')
-  await page.getByLabel('Budget of a day (EUR)').fill('two')
-  await press(page, 'Save')
-  await page.getByLabel('Budget of a day (EUR)').and(page.locator('[aria-invalid]')).waitFor()
-  await page.getByText('Write an amount such as 1.50').waitFor()
-  await page.getByLabel('Budget of a day (EUR)').fill('1,234')
-  await press(page, 'Save')
-  await page.getByText('Write it without a comma, such as 1234 or 1.234.').waitFor()
-  await page.getByLabel('Budget of a day (EUR)').fill('1000000001')
-  await press(page, 'Save')
-  await page.getByText('Write at most 1,000,000,000.').waitFor()
+  for (const [amount, problem] of [
+    ['two', 'Write an amount such as 1.50'],
+    ['1,234', 'Write it without a comma, such as 1234 or 1.234.'],
+    ['1000000001', 'Write at most 1,000,000,000.'],
+  ] as const) {
+    await page.getByLabel('Budget of a day (EUR)').fill(amount)
+    await press(page, 'Save')
+    await page.getByLabel('Budget of a day (EUR)').and(page.locator('[aria-invalid]')).waitFor()
+    await page.getByText(problem).waitFor()
+  }
   await page.getByLabel('Budget of a day (EUR)').fill('2')
   await press(page, 'Save')
   await page.getByText('Saved', { exact: false }).first().waitFor()
