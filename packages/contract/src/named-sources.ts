@@ -79,6 +79,8 @@ const KNOWN = '\0'
  * names of sources that do not exist. Texts that are longer than a name are left out.
  */
 export function findUnknownNames(text: string, sources: readonly { readonly name: string }[]): string[] {
+  // Most texts have none, and the search for names takes 10 ms in the largest (2 noisy cores, November 2026).
+  if (text.search(QUOTED) === -1) return []
   const unknown = new Map<string, string>()
   const tokens = tokenize(text)
   for (const { start, end } of findNames(tokens, sources)) tokens.fill('', start, end).fill(KNOWN, start, start + 1)
