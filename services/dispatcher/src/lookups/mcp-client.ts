@@ -12,7 +12,7 @@ const MESSAGE_MAX_BYTES = 4 * LOOKUP_ANSWER_MAX_BYTES
 const CONNECTION_MAX_BYTES = 1_048_576
 /** Of one answer. The SDK describes each that is wrong: 40,000 held up the process for 0.4 s. */
 const ANSWER_LIMITS = { maxMembers: 5_000, maxDepth: 64 }
-/** Events of a stream, each of which is searched for the response: 500,000 empty ones held up the process for 2 s. */
+/** Events of a stream, each of which is searched for the response: very many empty ones would hold up the process. */
 const MAX_EVENTS = 1_000
 const LIST_MAX_PAGES = 4
 /** Requests of a connection: three to connect, a list or a call that is repeated after a list, and one for the end. */

@@ -7,7 +7,7 @@ import { assertSimple } from '@workflow-service/service-kit'
 export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
 
 /**
- * Fields and list items of an answer: those of 6 MB held up the process for 1.8 s. An object of any fields is a list of
+ * Fields and list items of an answer: reading more would hold up the process. An object of any fields is a list of
  * names and values in the arguments of a tool, so that a field of the largest payload counts twice.
  */
 export const MODEL_ANSWER_MAX_MEMBERS = 2 * PAYLOAD_MAX_VALUES
@@ -73,7 +73,7 @@ function nextTurn(): Promise<void> {
   return lastTurn
 }
 
-/** Quick and rare: no other answer is searched. Looks back from a point or "e": from each digit on, it took 0.5 s. */
+/** Quick and rare: no other answer is searched. Looks back from a point or "e": from each digit, it takes long. */
 const MAY_BE_INEXACT = /\.(?:\d{15}|\d+[eE]|(?<=\d{15}\.)\d)|[eE](?<=\d[eE])\+?\d/
 /**
  * Begins once in a number, and takes a string without an end, which none has beyond its line, as one: more would take
