@@ -176,12 +176,15 @@ export function localPath(next: string | undefined): string {
   return url?.origin === base && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : '/'
 }
 
+/** The newest attempt is where an application of 1.0.0 has its only one: it may begin or end there in an upgrade. */
+type KeptAttempts = Attempt & { readonly others?: readonly Attempt[] }
+
 /** The attempts of the tabs of a browser, the newest first. */
 function readAttempts({ cookies }: Visitor): Attempt[] {
   try {
-    const kept: unknown = JSON.parse(Buffer.from(readCookie(cookies, ATTEMPT_COOKIE) ?? '', 'base64url').toString())
-    // During an upgrade, an application of before keeps one that is in no list.
-    return ([kept].flat() as Attempt[]).filter(({ state, nonce, verifier }) => state && nonce && verifier)
+    const kept = Buffer.from(readCookie(cookies, ATTEMPT_COOKIE) ?? '', 'base64url').toString()
+    const { others = [], ...newest } = JSON.parse(kept) as KeptAttempts
+    return [newest, ...others].filter(({ state, nonce, verifier }) => state && nonce && verifier)
   } catch {
     return []
   }
@@ -189,7 +192,8 @@ function readAttempts({ cookies }: Visitor): Attempt[] {
 
 /** Returns the headers that keep attempts, as many of the newest as fit. */
 function keepAttempts(attempts: readonly Attempt[]): readonly string[] {
-  const value = Buffer.from(JSON.stringify(attempts)).toString('base64url')
+  const [newest, ...others] = attempts
+  const value = Buffer.from(JSON.stringify({ ...newest, others })).toString('base64url')
   if (value.length > ATTEMPTS_MAX_LENGTH) return keepAttempts(attempts.slice(0, -1))
   return setCookie(ATTEMPT_COOKIE, value, attempts.length > 0 ? ATTEMPT_SECONDS : 0)
 }
