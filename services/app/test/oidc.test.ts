@@ -1,10 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { close, listen } from '@workflow-service/testkit'
 import { localPath } from '../src/routes/identity/oidc.ts'
-import { useTestApp } from './support/use-app.ts'
+import { type Caller, useTestApp } from './support/use-app.ts'
 
 const APP_URL = 'http://localhost:8083'
 const CLIENT = { id: 'workflow-service', secret: 'the-secret-of-the-client-0123456789' }
@@ -119,12 +119,13 @@ async function signIn(next = ''): Promise<{ location: string; token: string }> {
   return { location: location.replace(app.url, ''), token: cookies.get('__Host-session') ?? '' }
 }
 
-async function invite(email: string, { admin } = app.organization): Promise<string> {
+async function invite(email: string, { admin } = app.organization): Promise<{ id: string; token: string }> {
   const id = newId()
   const body = { id, email, first_name: 'Grace', last_name: '', role: 'member' }
   await app.call(admin, 'createUser', { body })
-  await app.call(admin, 'createUserLink', { params: { user_id: id }, body: { kind: 'invitation' } })
-  return id
+  const params = { user_id: id }
+  const link = await app.call(admin, 'createUserLink', { params, body: { kind: 'invitation' } })
+  return { id, token: link.body.url?.split('#')[1] ?? '' }
 }
 
 function keptAttempts(cookies: Cookies): Record<string, unknown> {
@@ -133,7 +134,7 @@ function keptAttempts(cookies: Cookies): Record<string, unknown> {
 
 describe('Sign-in with OpenID Connect', () => {
   test('accepts the open invitation of a verified address, and later finds the account by issuer and subject', async () => {
-    const id = await invite('Grace@acme.test')
+    const { id } = await invite('Grace@acme.test')
     provider.person = { ...GRACE, name: 'Grace Hopper' }
     const { location, token } = await signIn('?next=/runs%3Fstatus%3Dfailed')
     expect(location).toBe('/runs?status=failed')
@@ -240,6 +241,46 @@ describe('Sign-in with OpenID Connect', () => {
     expect(others).toHaveLength(1)
     cookies.set('__Host-oidc', Buffer.from(JSON.stringify(kept)).toString('base64url'))
     expect(await visit(answer, cookies)).toBe(`${app.url}/runs`)
+  })
+
+  test('is enough to accept the invitation of its address to another organization, soon after it', async () => {
+    provider.person = GRACE
+    const { token } = await signIn()
+    const other = await app.createOrganization()
+    const link = await invite('GRACE@acme.test', other)
+    const accept = (caller: Caller, { token: linkToken } = link) =>
+      app.call(caller, 'acceptLink', { body: { token: linkToken } })
+    const missing = { details: [{ field: 'password', code: 'missing' }] }
+    expect((await accept(null)).error).toMatchObject(missing)
+    expect((await accept('member')).error).toMatchObject(missing)
+    expect((await accept(token, await invite('ida@acme.test', other))).error).toMatchObject(missing)
+    const makeOld = "UPDATE sign_ins SET confirmed_at = now() - interval '11 minutes' WHERE token_sha256 = $1"
+    await app.db.pool.query(makeOld, [hash('sha256', token, 'buffer')])
+    expect((await accept(token)).error.code).toBe('confirmation_required')
+
+    const { account } = (await app.call(token, 'getMe')).body
+    const { token: confirmed } = await signIn()
+    const { body } = await accept(confirmed)
+    expect(body).toMatchObject({ account: { id: account.id, has_password: false }, organization: { id: other.id } })
+    expect(body.organizations.map(({ id }) => id)).toContain(app.organization.id)
+    expect((await accept(confirmed)).error.code).toBe('link_not_usable')
+  })
+
+  test('accepts the invitation of an account without an organization, but not that of the address of another one', async () => {
+    provider.person = { sub: 'judy', email: 'judy@acme.test', email_verified: true }
+    const { id } = await invite('judy@acme.test')
+    const { account } = (await app.call((await signIn()).token, 'getMe')).body
+    await app.db.pool.query('UPDATE users SET deactivated_at = now() WHERE id = $1', [id])
+    expect((await signIn()).token).toBe('')
+    const { email } = app.organization.member
+    const other = await app.createOrganization()
+    await invite(email, other)
+    provider.person = { sub: 'judy', email, email_verified: true }
+    expect((await signIn()).token).toBe('')
+    provider.person = { sub: 'judy', email: 'judy@acme.test', email_verified: true }
+    await invite('judy@acme.test', other)
+    const { body } = await app.call((await signIn()).token, 'getMe')
+    expect(body).toMatchObject({ account: { id: account.id }, organization: { id: other.id } })
   })
 
   test('leads only to paths of this host, however they are written', async () => {

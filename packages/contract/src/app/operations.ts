@@ -188,7 +188,7 @@ export const APP_OPERATIONS = completeRows({
     access: 'link',
     summary: 'Accept an invitation, or set a new password or address',
     description:
-      'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`.',
+      'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`. A person whose account has none accepts an invitation of its address without one, within 10 minutes of a sign-in with the provider.',
     body: signIn.AcceptLinkIn,
     success: ok(signIn.MeOut),
   },

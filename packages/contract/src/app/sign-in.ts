@@ -46,10 +46,12 @@ export const AcceptLinkIn = Closed(
   {
     token: Token,
     name: Optional(PersonName),
-    password: Text(
-      PASSWORD_MAX_LENGTH,
-      'A password to set; that of the account, if the email address of an invitation has one, and for another address.',
-      PASSWORD_MIN_LENGTH,
+    password: Optional(
+      Text(
+        PASSWORD_MAX_LENGTH,
+        'A password to set; that of the account, if the email address of an invitation has one, and for another address. Absent: accepts an invitation as the person who is signed in with a provider.',
+        PASSWORD_MIN_LENGTH,
+      ),
     ),
   },
 )

@@ -27,7 +27,7 @@ export function toInternal<Params extends object>(principal: Principal, params: 
  * minutes.
  * @throws ApiError 403 `confirmation_required`
  */
-export function assertConfirmed({ confirmedUntil }: Principal): void {
+export function assertConfirmed({ confirmedUntil }: Pick<Principal, 'confirmedUntil'>): void {
   if (confirmedUntil) return
-  throw new ApiError('confirmation_required', 'Confirm with your password first.')
+  throw new ApiError('confirmation_required', 'Confirm with your password, or sign in with your provider again, first.')
 }

@@ -192,7 +192,7 @@ const LINK_TEXTS: Record<UserLinkKind, { title: string; intro: string; action: s
     title: 'Join',
     intro: 'You were invited as ',
     action: 'Accept and sign in',
-    hint: 'The password of your account, if you have one with this address; if it has none, set one under Account first. Otherwise a new one, of at least 12 characters.',
+    hint: 'The password of your account, if you have one with this address; none, if you have just signed in with your organization’s provider. Otherwise a new one, of at least 12 characters.',
   },
   reset: { title: 'Set a new password', intro: 'For ', action: 'Set password and sign in' },
   email: {
@@ -214,7 +214,9 @@ function AcceptLink({ token, link }: LinkProps) {
     values: { name: link.name ?? '', password: '' },
     savedText: null,
     save: async ({ name, password }) =>
-      await enter(() => call('acceptLink', { body: { token, password, name: isInvitation ? name : undefined } })),
+      await enter(() =>
+        call('acceptLink', { body: { token, password: password || undefined, name: isInvitation ? name : undefined } }),
+      ),
   })
   return (
     <EntryPage

@@ -79,9 +79,8 @@ export function oidcHandlers(ctx: AppServiceContext) {
       } catch (error) {
         return fail(requestId, 'oidc_failed', next, others, error)
       }
-      const account =
-        (await findAccountByOidc(ctx.db, identity.issuer, identity.subject)) ??
-        (await acceptWithIdentity(ctx, identity, request))
+      const known = await findAccountByOidc(ctx.db, identity.issuer, identity.subject)
+      const account = known?.entrance ? known : await acceptWithIdentity(ctx, identity, known, request)
       if (!account?.entrance) return fail(requestId, 'oidc_not_invited', next, others)
       const token = await signIn(ctx.db, account, account.entrance, 'oidc', request)
       if (token === undefined) return fail(requestId, 'oidc_failed', next, others)
@@ -144,17 +143,24 @@ async function identify({ client, configuration }: Connection, answer: URL, { st
 }
 
 /**
- * Accepts the open invitation of the verified email address as a new account. An existing account with that address is
- * not used: who controls the address at the provider need not be the person of the account.
+ * Accepts the open invitation of the verified email address as a new account, or as that of the identity, if the person
+ * belongs to no organization any more. Another account with that address is not used: who controls the address at the
+ * provider need not be the person of the account. A person of an organization accepts further invitations by their
+ * links, so that no sign-in leads to an organization that the person did not choose.
  */
 async function acceptWithIdentity(
   ctx: AppServiceContext,
   { issuer, subject, name, email }: Identity,
+  known: Account | undefined,
   request: AppRequestOf<'finishOidc'>,
 ): Promise<Account | undefined> {
   const invitation = email === null ? undefined : await findInvitation(ctx.db, email)
-  if (!invitation?.user || email === null || (await findAccountByEmail(ctx.db, email))) return undefined
-  const person = { name: name ?? (invitation.user.name || email), email, passwordHash: null, oidc: { issuer, subject } }
+  if (!invitation?.user || email === null) return undefined
+  const ofAddress = await findAccountByEmail(ctx.db, email)
+  if (ofAddress && ofAddress.id !== known?.id) return undefined
+  const person = known
+    ? { accountId: known.id, passwordHash: known.passwordHash }
+    : { name: name ?? (invitation.user.name || email), email, passwordHash: null, oidc: { issuer, subject } }
   const used = await acceptInvitation(ctx.db, null, invitation, person, request)
   // The person may have accepted another invitation at the same moment.
   if (typeof used === 'string') return await findAccountByOidc(ctx.db, issuer, subject)

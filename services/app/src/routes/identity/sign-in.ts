@@ -2,10 +2,13 @@ import {
   acceptEmail,
   acceptInvitation,
   acceptReset,
+  type CheckedAccount,
   completeSetup,
   findAccountByEmail,
   findAccountById,
   findOneTimeLink,
+  findSignedInUser,
+  foldCase,
   hasAccounts,
   type LinkPerson,
   type OneTimeLink,
@@ -13,11 +16,11 @@ import {
   signIn,
   type UsedLink,
 } from '@workflow-service/database'
-import { ApiError } from '@workflow-service/service-kit'
+import { ApiError, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import { readCookie, setCookie, TRIAL_COOKIE } from '../../auth/cookie.ts'
+import { readCookie, setCookie, SIGN_IN_COOKIE, TRIAL_COOKIE } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
-import type { Visitor } from '../../auth/principal.ts'
+import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
 import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
 
@@ -83,6 +86,11 @@ async function useLink(
   const { token, name, password } = request.body
   const { email } = user
   const words = [link.organizationName ?? '', email]
+  if (password === undefined) {
+    const person = kind === 'invitation' && (await findPersonOfProvider(ctx, request.principal, email))
+    if (!person) throw invalidFields([{ field: 'password', code: 'missing', message: 'is required' }])
+    return await acceptInvitation(ctx.db, token, link, person, request)
+  }
   switch (kind) {
     case 'invitation': {
       const person = await checkPerson(ctx, request, { email, name: name ?? (user.name || email), password, words })
@@ -156,6 +164,24 @@ async function checkPerson(
     passwordHash: await hashNewPassword(request.principal, 'password', password, words),
   }))
   return 'id' in person ? { accountId: person.id, passwordHash: person.passwordHash } : person
+}
+
+/**
+ * Finds the person who is signed in, if the account has no password, and the address that its provider verified is
+ * `email`. The link signs in anew, which confirms: without a confirmation before it, a stolen cookie would be enough to
+ * set a password.
+ * @throws ApiError 403 `confirmation_required`
+ */
+async function findPersonOfProvider(
+  { db }: AppServiceContext,
+  { cookies }: Visitor,
+  email: string,
+): Promise<CheckedAccount | undefined> {
+  const user = await findSignedInUser(db, readCookie(cookies, SIGN_IN_COOKIE) ?? '')
+  const account = user && (await findAccountById(db, user.accountId))
+  if (account?.passwordHash !== null || foldCase(account.email) !== foldCase(email)) return undefined
+  assertConfirmed(user!)
+  return { accountId: account.id, passwordHash: null }
 }
 
 async function signInWithLink(
