@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, jest, test } from '@jest/globals'
 import {
   claimDeliveries,
+  createResendJob,
   deleteOldDeliveries,
   type DeliveryClaimRequest,
   type DeliveryResult,
@@ -9,6 +10,7 @@ import {
   listDeliveries,
   MAX_RESENDS,
   newId,
+  operatorOf,
   previewResends,
   recordOutcomes,
   removeUnsentDelivery,
@@ -120,6 +122,36 @@ test('what is left is sent again after a first job, however many payloads that o
   )
   const preview = await previewResends(acme.db, { organizationId, memberId: null }, { outcome: 'timed_out' })
   expect(preview).toMatchObject({ total: 3, is_more: false })
+})
+
+test('no payload is in two jobs at once, also of those that are created at the same time', async () => {
+  const { organizationId, sourceId } = acme
+  const viewer = { organizationId, memberId: null }
+  await acme.db.pool.query(
+    `WITH first AS (
+       INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
+       SELECT gen_random_uuid(), $1, $2, 'payload', 'unreachable', '{}', 'r' FROM generate_series(1, 3) RETURNING id
+     )
+     INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, resend_of)
+     SELECT gen_random_uuid(), $1, $2, 'payload', 'invalid', '{}', 'r', id FROM first`,
+    [organizationId, sourceId],
+  )
+  // The same payloads: one by their first deliveries, the other by what they were sent again as.
+  const create = (outcome: 'unreachable' | 'invalid') =>
+    createResendJob(acme.db, viewer, {
+      id: newId(),
+      filter: { outcome, sourceId },
+      perSecond: 1,
+      by: operatorOf(organizationId),
+    })
+  const created = await Promise.all([create('unreachable'), create('invalid'), create('unreachable')])
+  expect(created.toSorted()).toEqual([false, false, true])
+  const total = async () => (await previewResends(acme.db, viewer, { outcome: 'unreachable', sourceId })).total
+  expect(await total()).toBe(0)
+  await acme.db.pool.query('UPDATE resend_jobs SET done = 1')
+  expect(await total()).toBe(1)
+  await acme.db.pool.query(`UPDATE resend_jobs SET status = 'stopped', finished_at = now()`)
+  expect(await total()).toBe(3)
 })
 
 test('a log of which nothing is to be sent again is not read without a bound', async () => {

@@ -127,12 +127,12 @@ describe('Payloads that are sent again together', () => {
   test('wait while their source is paused, without holding up others, and can be stopped then', async () => {
     const other = await data.saveSource()
     const stop = (id: string) => data.call('admin', 'stopResendJob', { params: { resend_job_id: id } })
+    // As many as a process sends at once, before the one of another source.
+    const jobs: string[] = []
+    for (const order of ['O1', 'O2', 'O3', 'O4']) jobs.push((await create({ ids: [await addFailed(order)] })).body.id)
     const ids = [await addFailed('Q0', other)]
     for (const order of ['P1', 'P2', 'P3']) ids.push(await addFailed(order))
     await data.call('admin', 'pauseWebhookSource', { params: { source_id: sourceId } })
-    // As many as a process sends at once, before the one of another source.
-    const jobs = []
-    for (let n = 0; n < 4; n += 1) jobs.push((await create({ source_id: sourceId })).body.id)
     for (const order of ['Q1', 'Q2']) ids.push(await addFailed(order, other))
     const mixed = await create({ ids, per_second: 2 })
     await startSender()
@@ -154,7 +154,7 @@ describe('Payloads that are sent again together', () => {
     await waitUntil(async () => (await leases()) === 5 || undefined, { timeoutMs: 20_000 })
     for (const id of jobs) expect((await stop(id)).body).toMatchObject({ status: 'stopped', done: 0 })
     const { rows } = await pool.query(`SELECT changes FROM audit_events WHERE action = 'resend_job.stopped'`)
-    expect(rows).toEqual(jobs.map(() => ({ changes: [{ field: 'payloads', old: 3, new: 0 }] })))
+    expect(rows).toEqual(jobs.map(() => ({ changes: [{ field: 'payloads', old: 1, new: 0 }] })))
     const answer = await data.call('admin', 'resumeWebhookSource', { params: { source_id: sourceId } })
     expect(answer.body).toMatchObject({ paused_at: null, paused_by: null })
     await pool.query('UPDATE resend_jobs SET lease_until = now()')
@@ -211,11 +211,13 @@ describe('Payloads that are sent again together', () => {
     const gone = await data.saveSource()
     for (let n = 0; n < 3; n += 1) await addFailed(`S${n}`)
     await addFailed('T', gone)
-    const { body } = await create({ outcome: 'rejected', search: 'order_id' })
-    await data.call('admin', 'deleteWebhookSource', { params: { source_id: gone } })
     const stopped = await create({ source_id: sourceId, outcome: 'rejected', per_second: 1 })
+    // Its payloads are in no other job until it is stopped.
+    expect((await create({ source_id: sourceId })).error?.message).toContain('a running job has them')
     const answer = await data.call('admin', 'stopResendJob', { params: { resend_job_id: stopped.body.id } })
     expect(answer.body).toMatchObject({ status: 'stopped', done: 0, finished_at: expect.any(String) })
+    const { body } = await create({ outcome: 'rejected', search: 'order_id' })
+    await data.call('admin', 'deleteWebhookSource', { params: { source_id: gone } })
     await startSender()
     expect(await untilEnded(body.id)).toMatchObject({ status: 'done', not_sent: 1 })
     expect(received().filter((order) => order === 'S1')).toHaveLength(1)

@@ -64,7 +64,7 @@ export async function resend(
   const isAny = await createResendJob(db, viewer, { id, filter, perSecond: rate, by })
   const job = await findResendJob(db, viewer, id)
   if (!job && isAny) throw new CliError(`A job of another organization has the id ${id}. Choose another, or omit it.`)
-  if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile.')
+  if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile, or a running job has them.')
   return {
     json: job,
     text: () => `Sending ${job.total} payloads again as job ${job.id}, ${job.per_second} a second.\n${counts.join('')}`,

@@ -500,7 +500,7 @@ export const APP_OPERATIONS = completeRows({
   createResendJob: {
     summary: 'Send payloads again',
     description:
-      'Each payload that matches once, oldest first, but for those of webhook sources that ask for approval. 409 `not_resendable` if nothing is left.',
+      'Each payload that matches once, oldest first, but for those of webhook sources that ask for approval and those that a running job has not sent yet. 409 `not_resendable` if nothing is left.',
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     success: created(resends.ResendJobOut),

@@ -1,5 +1,13 @@
 import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
-import { type Database, type Db, deleteRows, inTransaction, newId, type paging } from '../connection/index.ts'
+import {
+  type Database,
+  type Db,
+  deleteRows,
+  inTransaction,
+  newId,
+  type paging,
+  type Queryable,
+} from '../connection/index.ts'
 import { type AuditedBy, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { NEEDS_APPROVAL } from './deliveries.ts'
 import { type DeliveryListQuery, findVisibleIds, listVisibleIds } from './delivery-reads.ts'
@@ -27,8 +35,9 @@ interface Resendable {
 }
 
 // Each payload once, by its newest delivery among those chosen: a resend has the payload of the first delivery. One of
-// which a resend was accepted is left out, unless the chosen delivery was accepted itself. LATERAL with OFFSET reads
-// the index, and no list is joined with another: that compares each entry with each.
+// which a resend was accepted is left out, unless the chosen delivery was accepted itself, and one that a running job
+// has not sent yet. LATERAL with OFFSET reads the index, and no list is joined with another: that compares each entry
+// with each.
 const RESENDABLE = `
   WITH RECURSIVE up AS (
     SELECT id, source_id, outcome, created_at, id AS earlier, resend_of AS parent, 0 AS depth FROM deliveries
@@ -48,9 +57,15 @@ const RESENDABLE = `
     FROM down CROSS JOIN LATERAL (SELECT id, outcome FROM deliveries WHERE resend_of = down.id OFFSET 0) AS resend
     WHERE depth < ${MAX_DEPTH}
   ),
+  pending AS (
+    SELECT delivery_id FROM resend_jobs, unnest(delivery_ids) WITH ORDINALITY AS item (delivery_id, position)
+    WHERE organization_id = $1 AND status = 'running' AND position > done
+  ),
+  state AS (SELECT root, outcome, id IN (SELECT delivery_id FROM pending) AS is_pending FROM down),
   newest AS (
     SELECT DISTINCT ON (root) root, id, source_id, created_at FROM rooted
-    WHERE outcome = 'accepted' OR root NOT IN (SELECT root FROM down WHERE outcome = 'accepted')
+    WHERE root NOT IN (SELECT root FROM state WHERE is_pending)
+      AND (outcome = 'accepted' OR root NOT IN (SELECT root FROM state WHERE outcome = 'accepted'))
     ORDER BY root, created_at DESC, id DESC
   )
   SELECT newest.root, newest.id, source.id AS "sourceId", source.name AS "sourceName",
@@ -61,6 +76,11 @@ const RESENDABLE = `
   ) AS source
   ORDER BY newest.created_at DESC, newest.id DESC`
 
+async function readResendable(client: Queryable, viewer: Viewer, ids: readonly string[]): Promise<Resendable[]> {
+  const { rows } = await client.query<Resendable>(RESENDABLE, [viewer.organizationId, ids])
+  return rows
+}
+
 /** Finds at most MAX_RESENDS payloads, the newest that match, oldest first, and whether more deliveries match. */
 async function findResendable(
   db: Db,
@@ -69,8 +89,7 @@ async function findResendable(
 ): Promise<{ found: Resendable[]; isMore: boolean }> {
   const found = new Map<string, Resendable>()
   const add = async (ids: readonly string[]): Promise<void> => {
-    const { rows } = await db.pool.query<Resendable>(RESENDABLE, [viewer.organizationId, ids])
-    for (const row of rows) if (!found.has(row.root)) found.set(row.root, row)
+    for (const row of await readResendable(db.pool, viewer, ids)) if (!found.has(row.root)) found.set(row.root, row)
   }
   let after: paging.TimePosition | undefined
   if ('ids' in filter) await add(await findVisibleIds(db, viewer, filter.ids))
@@ -102,8 +121,8 @@ export async function previewResends(db: Db, viewer: Viewer, filter: ResendFilte
 }
 
 /**
- * Creates the job, unless one has its id. Payloads of sources that ask for approval are left out. False if none is
- * left.
+ * Creates the job, unless one has its id. Payloads of sources that ask for approval, and those of another running job,
+ * are left out. False if none is left.
  */
 export async function createResendJob(
   db: Database,
@@ -111,9 +130,19 @@ export async function createResendJob(
   { id, filter, perSecond, by }: { id: string; filter: ResendFilter; perSecond: number; by: AuditedBy },
 ): Promise<boolean> {
   const { found } = await findResendable(db, viewer, filter)
-  const sent = found.filter(({ needsApproval }) => !needsApproval)
-  if (sent.length === 0) return false
-  await inTransaction(db, async (client) => {
+  if (found.length === 0) return false
+  return await inTransaction(db, async (client) => {
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+      `resend jobs of ${viewer.organizationId}`,
+    ])
+    // Again, under the lock: another job may have been created since.
+    const left = await readResendable(
+      client,
+      viewer,
+      found.map((each) => each.id),
+    )
+    const sent = left.filter(({ needsApproval }) => !needsApproval).toReversed()
+    if (sent.length === 0) return false
     const { rowCount } = await client.query(
       `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
@@ -127,15 +156,15 @@ export async function createResendJob(
         by.principal.name,
       ],
     )
-    if (rowCount === 0) return
+    if (rowCount === 0) return true
     await recordAuditEvent(client, {
       ...by,
       action: 'resend_job.started',
       target: { kind: 'resend_job', id, name: null },
       changes: [{ field: 'payloads', old: null, new: sent.length }],
     })
+    return true
   })
-  return true
 }
 
 // A member sees the jobs that they started.

@@ -130,7 +130,11 @@ export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
       // Of a repeated request, whose payloads may all be sent by now.
       const job = await findResendJob(db, principal, id)
       if (!job && isAny) throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
-      if (!job) throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
+      if (!job)
+        throw new ApiError(
+          'not_resendable',
+          'No payload matches that can be sent again, or a running job has them. Nothing was sent.',
+        )
       changeNotices.add(principal.organizationId, 'deliveries')
       return job
     },
