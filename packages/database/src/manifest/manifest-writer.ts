@@ -64,15 +64,15 @@ function toYaml(value: object): string {
     },
     Scalar: (_key, node) => {
       if (typeof node.value !== 'string') return
-      // As a block, it would end with the empty line before the next section, lose lines of white space alone, or take
-      // 0.2 s of the event loop. Only in quotes can a terminal's output escape what would control the terminal
+      // As a block, it would end with the empty line before the next section, lose lines of white space alone, or hold
+      // up other requests. Only in quotes can a terminal's output escape what would control the terminal
       // (`guardTerminal` in packages/cli).
       const needsQuotes = /(?:^|\n)[\t ]*\n$|^[\n\t ]+$|[[\p{Cc}\p{Cf}]--[\n\t]]/v
       const isLong = node.value.split('\n', BLOCK_MAX_LINES + 1).length > BLOCK_MAX_LINES
       if (isLong || needsQuotes.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
-  // In quotes of its own, the library needs 0.3 s for a MiB, and writes a backslash into a line that is a space.
+  // In quotes of its own, the library is slow with long texts, and writes a backslash into a line that is a space.
   return document.toString({ lineWidth: 0, doubleQuotedAsJSON: true })
 }
 

@@ -58,7 +58,7 @@ const WAITING = `(
     ) AS approval CROSS JOIN LATERAL (SELECT * FROM starts WHERE id = approval.run_id OFFSET 0) AS waiting
   ) AS starts`
 
-/** Unfinished starts up to which a list reads all: they take some 30 ms. */
+/** Unfinished starts up to which a list reads all. */
 export const LONG_QUEUE = 5_000
 /** Up to which a change reads all; from then on it reads the workflow's own starts, most of which may have ended. */
 export const VERY_LONG_QUEUE = 20_000

@@ -158,7 +158,7 @@ export async function listEarlierRuns(
     if (data === null || tooLarge.has(step.runId)) continue
     read.push({ ...step, data: JSON.parse(data), earlierSteps: JSON.parse(earlierSteps ?? 'null') })
     characters += data.length
-    // 8 MiB would hold up a turn of the event loop for 40 ms.
+    // All of them at once would hold up other requests.
     if (characters > MAX_PARSED_PER_TURN) {
       characters = 0
       await setImmediate()
