@@ -180,15 +180,22 @@ describe('409', () => {
     expect((await dispatcher.readSource(id)).body).toEqual(saved.body)
   })
 
-  test('a repeated save with the version that it replaced is answered 200 and sends nothing', async () => {
+  test('a repeated save, as after a lost response, is answered 200 with the stored source and sends nothing', async () => {
     const id = newId()
-    await dispatcher.save(id, { name: `Repeated ${id}` })
-    const change = { name: `Repeated ${id}`, description: 'changed' }
-    const saved = await dispatcher.save(id, change, '?version=1')
-    expect(saved).toMatchObject({ status: 200, body: { version: 2, description: 'changed' } })
-    dispatcher.endpoint.requests.length = 0
-    expect(await dispatcher.save(id, change, '?version=1')).toEqual({ ...saved, headers: expect.anything() })
-    expect(dispatcher.endpoint.requests).toHaveLength(0)
+    const save = (version: number, change: object) =>
+      dispatcher.save(id, { name: `Repeated ${id}`, ...change }, `?version=${version}`)
+    for (const [version, change] of [{ signing_secret: 'made by the caller' }, { description: 'changed' }].entries()) {
+      const { body } = await save(version, change)
+      expect(body).toMatchObject({ version: version + 1, has_signing_secret: true })
+      dispatcher.endpoint.requests.length = 0
+      expect(await save(version, change)).toMatchObject({ status: 200, body })
+      expect(dispatcher.endpoint.requests).toHaveLength(0)
+    }
+    // A caller that has lost its secret replaces it: no second source is needed.
+    const another = { signing_secret: 'another secret' }
+    expect(await save(0, another)).toMatchObject(refusal(409, 'source_changed'))
+    expect(await save(2, another)).toMatchObject({ status: 200, body: { id, version: 3 } })
+    expect(dispatcher.endpoint.requests).toMatchObject([{ json: { data: another } }])
   })
 
   test('an edit of a source that is not there has one answer, whether the id is unused, deleted or of another organization', async () => {
