@@ -82,7 +82,7 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
     await setUpChannels(model, reconnect)
   }
   const socketOptions: SocketOptions & { signal: AbortSignal } = {
-    // Nagle's algorithm and delayed acknowledgements together add 44 ms to each confirm at a low rate.
+    // Nagle's algorithm and delayed acknowledgements together delay each confirm at a low rate.
     noDelay: true,
     keepAlive: true,
     timeout: TIMEOUT_MS.connect,

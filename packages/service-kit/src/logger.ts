@@ -33,7 +33,7 @@ export function createLogger(options: { service: string; level: string; destinat
       timestamp: stdTimeFunctions.isoTime,
       formatters: {
         level: (label) => ({ level: label }),
-        // Pino's own `redact` with wildcards takes 100 µs per line, as much as a request.
+        // Pino's own `redact` with wildcards costs as much as a request.
         log: (fields) => redactFields(fields, REDACT_DEPTH),
       },
     },

@@ -21,10 +21,7 @@ import { sendPayloads } from './routes/send-payloads.ts'
 import { sourceHandlers } from './routes/webhook-sources.ts'
 import { validateSource } from './sources/validate-source.ts'
 
-/**
- * Enough for the largest payload (256 KiB), which the runner writes compactly, and for the largest source with white
- * space. To parse a body and check its depth takes about 50 ms at most.
- */
+/** Enough for the largest payload (256 KiB), which the runner writes compactly, and a source with white space. */
 export const BODY_MAX_BYTES = 512 * 1024
 /** Maximum calls in flight. Each may hold a body of 512 KiB in memory. Runners are trusted not to take all. */
 const MAX_CALLS_IN_FLIGHT = 4_000

@@ -85,10 +85,7 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   readonly shares?: OperationShares<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
-  /**
-   * Only our own services call: answers omit the security headers, which take a runner about 20 µs to read. Default:
-   * false.
-   */
+  /** Only our own services call: answers omit the security headers. Default: false. */
   readonly isInternal?: boolean
 }
 

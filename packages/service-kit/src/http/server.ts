@@ -66,8 +66,8 @@ const LINGER_MS = 1_000
  */
 const LINGER_UNREAD_MS = 100
 /**
- * So much of it is read: each 1 MiB takes almost 5 ms, most of it for the garbage. A caller that sends more than this
- * and the buffers of the connection (1 MiB fits), and reads nothing meanwhile, may see a reset in place of the answer.
+ * So much of it is read. A caller that sends more than this and the buffers of the connection (1 MiB fits), and reads
+ * nothing meanwhile, may see a reset in place of the answer.
  */
 const MAX_LINGER_BYTES = 64 * 1024
 /** The rest of a body that is read and dropped for the sake of the connection. */

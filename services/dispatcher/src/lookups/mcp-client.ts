@@ -10,7 +10,7 @@ import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup } from
 const MESSAGE_MAX_BYTES = 4 * LOOKUP_ANSWER_MAX_BYTES
 /** All answers of a connection, such as the pages of a list of tools with the schemas of their arguments. */
 const CONNECTION_MAX_BYTES = 1_048_576
-/** Of one answer. The SDK describes each that is wrong: 40,000 held up the process for 0.4 s. */
+/** Of one answer. The SDK describes each member that is wrong, which would hold up the process. */
 const ANSWER_LIMITS = { maxMembers: 5_000, maxDepth: 64 }
 /** Events of a stream, each of which is searched for the response: very many empty ones would hold up the process. */
 const MAX_EVENTS = 1_000
@@ -68,8 +68,8 @@ export async function callMcpTool(send: SendLookup, { lookup, tool, args }: Look
 }
 
 /**
- * Connects to a server by the official SDK, which is loaded here: it takes 33 MiB of memory. Its requests go through
- * the client for outbound requests, to the URL of the look-up and no other.
+ * Connects to a server by the official SDK, which is loaded only here, for its memory. Its requests go through the
+ * client for outbound requests, to the URL of the look-up and no other.
  */
 async function withClient<Result>(
   send: SendLookup,

@@ -2,8 +2,8 @@ import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 
 /**
- * Does the database work of a save or test in one of the organization's two turns. Without them, 250 saves at once took
- * all connections, each waiting for the organization's quota, and payloads waited for a second.
+ * Does the database work of a save or test in one of the organization's two turns. Without them, many saves at once
+ * would take all connections from payloads, each waiting for the organization's quota.
  * @throws ApiError 503 if there is no turn within 5 s.
  */
 export async function inTurn<Result>(
