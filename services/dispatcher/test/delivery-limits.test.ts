@@ -97,17 +97,6 @@ describe('limits', () => {
     for (const saved of await Promise.all(saves)) expect(saved.status).toBe(201)
   })
 
-  test('a delivery waits for a slot that becomes free in time', async () => {
-    const narrow = await dispatcher.startAnother({ slotWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
-    const { open, answer } = createGate()
-    dispatcher.endpoint.answerWith(answer)
-    const calls = Array.from({ length: 5 }, () => send(newId(), {}, narrow.url))
-    await dispatcher.endpoint.waitForRequests(1)
-    open()
-    for (const sent of await Promise.all(calls)) expect(sent.body.outcome).toBe('accepted')
-    expect(dispatcher.endpoint.requests).toHaveLength(5)
-  })
-
   test('a delivery that got no slot in time keeps its place before later ones when it is asked for again', async () => {
     // The calls below have to be made within this time.
     const { narrow, open, slow } = await startFull({ slotWaitMs: 2_500 }, { maxInFlightPerSource: 1 })

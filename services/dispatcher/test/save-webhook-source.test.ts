@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
+import { freePort, startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
@@ -256,19 +256,6 @@ describe('422 verification_failed', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(3)
   })
 
-  test('a secret that the endpoint repeats in its answer appears neither in the error nor in the log', async () => {
-    const secret = 'echoed-secret with space'
-    const echo = await startRawEndpoint((socket) => {
-      const location = `https://x.example/?s=${encodeURIComponent(secret)}&t=${secret.replaceAll(' ', '%20')}`
-      socket.end(`HTTP/1.1 302 Found\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`)
-    })
-    const id = newId()
-    const answer = await dispatcher.save(id, { endpoint_url: echo.url, signing_secret: secret })
-    expect(answer).toMatchObject({ status: 422, body: { error: { location: expect.stringContaining('[hidden]') } } })
-    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toMatch(/echoed-secret/)
-    await echo.close()
-  })
-
   test('a redirect is not followed; the error has its location', async () => {
     dispatcher.endpoint.answerWith(() => (isFirst() ? {} : { redirect: 'https://elsewhere.example/x', status: 308 }))
     expect(await verificationError({})).toMatchObject({
@@ -297,23 +284,12 @@ describe('422 verification_failed', () => {
     expect(answer).toMatchObject({ status: 422, body: { error: { code: 'verification_failed', ...error } } })
   })
 
-  test('an unused port', async () => {
-    const port = await freePort()
-    expect(await verificationError({ endpoint_url: `http://127.0.0.1:${port}/` })).toMatchObject({
+  test('an unused port; the error says why', async () => {
+    expect(await verificationError({ endpoint_url: `http://127.0.0.1:${await freePort()}/` })).toMatchObject({
       reason: 'unreachable',
+      message: 'The endpoint cannot be reached: the endpoint refuses connections. Nothing was saved.',
       logged: 'unreachable',
     })
-  })
-
-  test('a certificate that is not trusted; the error says why', async () => {
-    const tls = await createCertificate({ names: ['127.0.0.1'] })
-    const secure = await startCustomerEndpoint({ tls })
-    expect(await verificationError({ endpoint_url: secure.url })).toMatchObject({
-      reason: 'unreachable',
-      message: expect.stringContaining('the certificate is self-signed'),
-    })
-    expect(secure.requests).toHaveLength(0)
-    await secure.close()
   })
 
   test('a rejection shows what the endpoint answered, without the secret', async () => {

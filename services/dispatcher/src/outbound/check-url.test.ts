@@ -248,23 +248,15 @@ describe('checkUrl with allowed subnets', () => {
     ['http://app.localhost/', 'name app.localhost'],
     ['https://hooks.example.com/', 'name hooks.example.com'],
     ['https://8.8.8.8/', 'address 8.8.8.8'],
-    // Other private addresses stay refused.
-    ['http://10.0.0.1/', 'url_not_public'],
-    ['http://169.254.169.254/', 'url_not_public'],
-    ['http://[::1]/', 'url_not_public'],
-    ['http://[::ffff:127.0.0.1]/', 'url_not_public'],
-    ['http://[::ffff:7f00:1]/', 'url_not_public'],
-    ['http://[::127.0.0.1]/', 'url_not_public'],
-    ['http://[64:ff9b::7f00:1]/', 'url_not_public'],
-    ['http://0.0.0.0/', 'url_not_public'],
-    // Ambiguous spellings stay refused.
-    ['http://127.1/', 'url_not_public'],
-    ['http://2130706433/', 'url_not_public'],
-    ['http://0177.0.0.1/', 'url_not_public'],
-    ['http://127.0.0.1./', 'url_not_public'],
-    ['http://user@127.0.0.1/', 'url_parsing'],
-    ['http://127.0.0.1\\@example.com/', 'url_parsing'],
-    ['http://127.0.0.1:0/', 'url_parsing'],
+    // Other private addresses and ambiguous spellings stay refused.
+    ...all('url_not_public')`
+      http://10.0.0.1/ http://169.254.169.254/ http://[::1]/ http://[::ffff:127.0.0.1]/ http://[::ffff:7f00:1]/
+      http://[::127.0.0.1]/ http://[64:ff9b::7f00:1]/ http://0.0.0.0/ http://127.1/ http://2130706433/
+      http://0177.0.0.1/ http://127.0.0.1./
+    `,
+    ...all('url_parsing')`
+      http://user@127.0.0.1/ http://127.0.0.1\\@example.com/ http://127.0.0.1:0/
+    `,
     ['ftp://127.0.0.1/', 'url_scheme'],
   ])('%j: %s', (url, expected) => expect(toShort(checkUrl(url, allowed))).toBe(expected))
 })

@@ -66,15 +66,15 @@ function recordConnects(): { connect: (options: TcpNetConnectOpts) => Socket; ta
 }
 
 describe('an address in the URL', () => {
-  test.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[::ffff:127.0.0.1]', 'localhost', '2130706433'])(
-    'is checked without DNS, and nothing is sent to %s',
-    async (host) => {
-      const { connect, targets } = recordConnects()
+  test('or a name of a private network is checked without DNS, and nothing is sent to it', async () => {
+    const { connect, targets } = recordConnects()
+    const addresses = ['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[::ffff:127.0.0.1]', '2130706433']
+    for (const host of [...addresses, 'localhost', 'customer', 'customer.local', 'metadata.google.internal']) {
       const result = await post(host, { allowedSubnets: NO_SUBNETS, connect })
-      expect(result).toMatchObject({ kind: 'refused' })
-      expect([targets, server.questions, endpoint.connections]).toEqual([[], [], 0])
-    },
-  )
+      expect([host, result]).toMatchObject([host, { kind: 'refused' }])
+    }
+    expect([targets, server.questions, endpoint.connections]).toEqual([[], [], 0])
+  })
 
   test('is connected to only if its subnet is allowed', async () => {
     expect(await post('127.0.0.1', { allowedSubnets: parseSubnets('127.0.0.1') })).toMatchObject(ok)
@@ -82,13 +82,12 @@ describe('an address in the URL', () => {
     expect(endpoint.requests).toHaveLength(1)
   })
 
-  test.each(['', 'ftp://example.com/', `https://example.com/${'x'.repeat(2000)}`, 'https://ada:secret@example.com/'])(
-    'is checked for each request: %j is refused although it was stored',
-    async (url) => {
+  test('is checked for each request, although it was checked when it was stored', async () => {
+    const long = `https://example.com/${'x'.repeat(2000)}`
+    for (const url of ['', 'ftp://example.com/', long, 'https://ada:secret@example.com/'])
       expect(await createSendRequest({ resolver })(request(url))).toMatchObject({ kind: 'refused', address: null })
-      expect(server.questions).toEqual([])
-    },
-  )
+    expect(server.questions).toEqual([])
+  })
 })
 
 describe('a name', () => {
@@ -226,16 +225,5 @@ describe('with allowed subnets', () => {
     const { connect, targets } = recordConnects()
     await post('public.internal', { connect })
     expect(targets).toEqual(['93.184.215.14'])
-  })
-})
-
-describe('without allowed subnets', () => {
-  test('names of a private network are refused without a DNS query', async () => {
-    zone = zoneOf({ customer: ['93.184.215.14'], 'customer.local': ['93.184.215.14'] })
-    for (const host of ['customer', 'customer.local', 'localhost', 'metadata.google.internal']) {
-      const result = await post(host, { allowedSubnets: NO_SUBNETS })
-      expect(result).toMatchObject({ kind: 'refused', address: null })
-    }
-    expect(server.questions).toEqual([])
   })
 })

@@ -10,11 +10,6 @@ import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import type { SendRequestOptions } from '../../src/outbound/send-request.ts'
 import { resultOf, type Handler, listenOn, loopback, request, says, secrets } from './post-to.ts'
 
-interface Certificate {
-  key: string
-  cert: string
-}
-
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 /** Resolves every name to 127.0.0.1. */
@@ -23,6 +18,7 @@ const resolver: NameResolver = {
   close: () => undefined,
 }
 
+type Certificate = Awaited<ReturnType<typeof createCertificate>>
 let authority: Certificate
 let good: Certificate
 
@@ -35,18 +31,15 @@ interface Seen {
   servername: string | false | null
   alpn: string | false | null
   version: string | null
+  isResumed: boolean
   sentPlain: string
 }
 
-/** Posts to a TLS server on loopback under the name of `host`. */
+/** Posts `times` to a TLS server on loopback under the name of `host`. Returns the last result. */
 async function postOverTls(
   serverOptions: TlsOptions,
-  {
-    host = 'hooks.example.com',
-    deadlineMs = 20_000,
-    ...client
-  }: SendRequestOptions & { host?: string; deadlineMs?: number } = {},
-): Promise<{ result: OutboundResult; seen: Seen[]; connections: number }> {
+  { host = 'hooks.example.com', times = 1, ...client }: SendRequestOptions & { host?: string; times?: number } = {},
+): Promise<{ result: OutboundResult | undefined; seen: Seen[]; connections: number }> {
   const seen: Seen[] = []
   const sockets = new Set<Socket>()
   let connections = 0
@@ -55,6 +48,7 @@ async function postOverTls(
       servername: socket.servername,
       alpn: socket.alpnProtocol,
       version: socket.getProtocol(),
+      isResumed: socket.isSessionReused(),
       sentPlain: '',
     }
     seen.push(entry)
@@ -72,7 +66,8 @@ async function postOverTls(
   })
   const port = await listenOn(server)
   const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert, ...client })
-  const result = await send(request(`https://${host}:${port}/hook`, { deadlineMs }))
+  let result: OutboundResult | undefined
+  for (let sent = 0; sent < times; sent += 1) result = await send(request(`https://${host}:${port}/hook`))
   for (const socket of sockets) socket.destroy()
   server.close()
   return { result, seen, connections }
@@ -100,68 +95,37 @@ describe('a TLS endpoint', () => {
   })
 
   test('does not resume the TLS session of an earlier request', async () => {
-    const reused: boolean[] = []
-    const sockets = new Set<TLSSocket>()
-    const server = createTlsServer(good, (socket) => {
-      sockets.add(socket)
-      reused.push(socket.isSessionReused())
-      socket.on('error', () => undefined)
-      socket.once('data', () => says(ok)(socket))
-    })
-    const port = await listenOn(server)
-    const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert })
-    for (let index = 0; index < 3; index++) await send(request(`https://hooks.example.com:${port}/`))
-    for (const socket of sockets) socket.destroy()
-    server.close()
-    expect(reused).toEqual([false, false, false])
+    const { seen } = await postOverTls(good, { times: 3 })
+    expect(seen.map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
 
   const names = ['hooks.example.com']
-  test.each<[string, Partial<Parameters<typeof createCertificate>[0]>, detail: string]>([
+  test.each<[string, Partial<Parameters<typeof createCertificate>[0]>, detail: string, client?: object]>([
     ['has expired', { isExpired: true }, 'has expired'],
     ['is not valid yet', { isNotYetValid: true }, 'is not valid yet'],
     ['is self-signed', { issuer: undefined }, 'is self-signed'],
     ['is for another name', { names: ['other.example.com', '127.0.0.1'] }, 'is for another host name'],
     ['is for the address, not the name', { names: ['127.0.0.1'] }, 'is for another host name'],
-  ])('gets nothing if its certificate %s', async (_, change, detail) => {
-    const { result, seen } = await postOverTls(await createCertificate({ names, issuer: authority, ...change }))
+    ['is for the name, not the address', {}, 'is for another host name', { host: '127.0.0.1' }],
+    ['is of an authority that is not given', {}, 'was not issued by a trusted authority', { ca: undefined }],
+  ])('gets nothing if its certificate %s', async (_, change, detail, client = {}) => {
+    const certificate = await createCertificate({ names, issuer: authority, ...change })
+    const { result, seen } = await postOverTls(certificate, client)
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls' })
     expect(result).toHaveProperty('detail', expect.stringContaining(`the certificate ${detail}`))
     expect(seen.map(({ sentPlain }) => sentPlain).join('')).toBe('')
   })
 
-  test('gets nothing if its certificate does not have the address of the URL', async () => {
-    const named = await createCertificate({ names, issuer: authority })
-    const { result } = await postOverTls(named, { host: '127.0.0.1' })
-    expect(result).toMatchObject({
-      kind: 'unreachable',
-      cause: 'tls',
-      detail: expect.stringContaining('another host name'),
-    })
-  })
-
-  test('is trusted only with the default authorities and the given ones', async () => {
-    const { result, seen } = await postOverTls(good, { ca: undefined })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls' })
-    expect(result).toHaveProperty('detail', expect.stringContaining('was not issued by a trusted authority'))
-    expect(seen.map(({ sentPlain }) => sentPlain).join('')).toBe('')
-  })
-
-  test('gets nothing if it only supports TLS 1.1', async () => {
-    const version = 'TLSv1.1'
-    const old: TlsOptions = { ...good, minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' }
-    const { result, seen } = await postOverTls(old)
-    expect(result).toMatchObject({
-      kind: 'unreachable',
-      cause: 'tls',
-      detail: expect.stringContaining('no common TLS version'),
-    })
-    expect(seen).toEqual([])
-  })
-
-  test('gets nothing if it only speaks HTTP/2', async () => {
-    const { result, seen } = await postOverTls({ ...good, ALPNProtocols: ['h2'] })
-    expect(result).toHaveProperty('detail', expect.stringContaining('the endpoint does not offer HTTP/1.1'))
+  test.each<[string, TlsOptions, detail: string]>([
+    [
+      'supports TLS 1.1',
+      { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+      'no common TLS version',
+    ],
+    ['speaks HTTP/2', { ALPNProtocols: ['h2'] }, 'the endpoint does not offer HTTP/1.1'],
+  ])('gets nothing if it only %s', async (_, options, detail) => {
+    const { result, seen } = await postOverTls({ ...good, ...options })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', detail: expect.stringContaining(detail) })
     expect(seen).toEqual([])
   })
 
