@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
-import { hearNotices, untilLocked } from '@workflow-service/testkit'
+import { hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
 import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -419,9 +419,20 @@ describe('Idempotency-Key', () => {
     expect(await countStarts(key)).toBe(2)
   })
 
-  test('is refused when it is empty', async () => {
+  test('is refused when it is empty, or repeated; repeated headers of a trace are not', async () => {
     const { violations } = await gateway.start(workflowId, { context: 'go' }, withKey(''))
     expect(violations).toEqual([['Idempotency-Key', 'string_too_short']])
+    const startWith = async (...headers: string[]) => {
+      const given = [`Authorization: Bearer ${gateway.organization.key}`, 'Content-Type: application/json', ...headers]
+      const head = [`POST /v1/workflows/${workflowId}/start HTTP/1.1`, 'Host: x', 'Connection: close', ...given]
+      return await sendRaw(gateway.url, `${head.join('\r\n')}\r\nContent-Length: 16\r\n\r\n{"context":"go"}`)
+    }
+    const repeated = await startWith('Idempotency-Key: a', 'idempotency-key: a')
+    expect(repeated?.status).toBe(422)
+    expect(repeated?.text).toContain('Idempotency-Key must be given once')
+    expect((await startWith('traceparent: x', 'traceparent: x', 'tracestate: a=1', 'tracestate: b=2'))?.status).toBe(
+      202,
+    )
   })
 
   test('accepts 255 characters of any kind that a header may contain', async () => {

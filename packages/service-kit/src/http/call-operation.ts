@@ -40,7 +40,7 @@ export function createOperationCall<Operation extends HttpOperation>(options: {
   return async ({ params, body, requestId, trace }) => {
     try {
       const parts = check({
-        req: { url: operation.path, headers: {} },
+        req: { url: operation.path, headersDistinct: {} },
         params,
         body: maxBytes === undefined ? { value: body, text: '' } : copyOf(body, maxBytes),
         principal: undefined,

@@ -7,7 +7,7 @@ import { Type } from '@workflow-service/contract/type'
 
 const startRequest = (value: unknown) =>
   ({
-    req: { url: '/', headers: {} },
+    req: { url: '/', headersDistinct: {} },
     params: { workflow_id: '01890a5d-ac96-774b-bcce-b302099a8057' },
     body: { value, text: '' },
     principal: null,

@@ -59,7 +59,7 @@ export interface OperationRules<Operation extends HttpOperation, Principal> {
 
 /** A request before it is checked. */
 export interface UncheckedRequest<Principal> {
-  readonly req: Pick<Request, 'url' | 'headers'>
+  readonly req: Pick<Request, 'url' | 'headersDistinct'>
   readonly params: Readonly<Record<string, string>>
   readonly body: JsonBody
   readonly principal: Principal
@@ -156,9 +156,16 @@ function parseQuery(target: string): URLSearchParams {
   return new URLSearchParams(query)
 }
 
-function readHeaders({ req }: UncheckedRequest<unknown>, properties: Properties): unknown {
-  const given = Object.keys(properties).map((name) => [name, req.headers[name.toLowerCase()]] as const)
-  return Object.fromEntries(given.filter(([, value]) => value !== undefined))
+/** A repeated header is a violation, but for the trace context: it is joined, and ignored if that makes it invalid. */
+function readHeaders({ req }: UncheckedRequest<unknown>, properties: Properties, { list }: Violations): unknown {
+  const values: Record<string, string> = {}
+  for (const name of Object.keys(properties)) {
+    const given = req.headersDistinct[name.toLowerCase()] ?? []
+    const isJoined = name === 'traceparent' || name === 'tracestate'
+    if (given.length > 1 && !isJoined) list.push({ field: name, code: 'string_type', message: 'must be given once' })
+    else if (given.length > 0) values[name] = given.join(', ')
+  }
+  return values
 }
 
 /** An error has the name of an unknown field twice: a long one would make it larger than its body. */
