@@ -103,7 +103,12 @@ describe('startHttpServer', () => {
     [
       'too large headers',
       `GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`,
-      'The headers are larger than 16 KiB.',
+      'The headers are larger than 16 KiB, or more than 1000.',
+    ],
+    [
+      'too many headers',
+      `GET / HTTP/1.1\r\nHost: x\r\n${'A: x\r\n'.repeat(1_000)}\r\n`,
+      'The headers are larger than 16 KiB, or more than 1000.',
     ],
   ])('answers %s in the error shape and reports the refusal', async (_what, text, message) => {
     const received = await exchange(await start(), text)

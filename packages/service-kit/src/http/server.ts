@@ -55,6 +55,7 @@ export interface HttpServer {
 
 /** For the request line and the headers together. */
 const MAX_HEADER_BYTES = 16 * 1024
+const MAX_HEADERS = 1_000
 /**
  * How long the server keeps a connection after a refusal: closing a socket with unread bytes makes TCP discard the
  * answer.
@@ -131,6 +132,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     },
     handle,
   )
+  server.maxHeadersCount = MAX_HEADERS
   // Expectations other than 100-continue are ignored, as RFC 9110, section 10.1.1 allows.
   server.on('checkExpectation', handle)
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
@@ -246,7 +248,7 @@ function isHostName(text: string, index: number): boolean {
 
 const NOT_HTTP = 'The request is not valid HTTP/1.1.'
 const REQUEST_ERRORS: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: `The headers are larger than ${MAX_HEADER_BYTES / 1024} KiB.`,
+  HPE_HEADER_OVERFLOW: `The headers are larger than ${MAX_HEADER_BYTES / 1024} KiB, or more than ${MAX_HEADERS}.`,
   ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
 }
 

@@ -2,7 +2,7 @@ import type { PUBLIC_ERROR_CODES } from '@workflow-service/contract'
 
 /** What a caller of the public API can do about each error; Markdown. */
 export const ERROR_ACTIONS: Readonly<Record<(typeof PUBLIC_ERROR_CODES)[number], string>> = {
-  invalid_request: 'Check the path, the headers and their size (16 KiB together).',
+  invalid_request: 'Check the path, the headers and their size (16 KiB together, at most 1,000 of them).',
   invalid_json: 'Send one JSON object in UTF-8. The message says what is wrong.',
   unsupported_media_type: 'Send `Content-Type: application/json` and no `Content-Encoding`.',
   body_too_large: 'Shorten the body to 256 KiB. A context has at most 10,000 characters.',
