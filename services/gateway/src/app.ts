@@ -35,7 +35,7 @@ export function createApp(ctx: GatewayContext): Express {
   app.use(keepRequestId)
   app.use(logAnswers(ctx))
   if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, OPERATIONS, organizationOf))
-  if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
+  if (ctx.config.corsOrigins.length > 0) app.use('/v1', allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
   app.use(serveDocs(ctx.config))
   app.use(
@@ -110,7 +110,9 @@ function allowOrigins(origins: readonly string[]): RequestHandler {
     const { origin } = req.headers
     // `cors` would answer every OPTIONS request. One that is no preflight is an unknown method like any other.
     const mayUseCors = req.method !== 'OPTIONS' || req.headers['access-control-request-method'] !== undefined
-    if (origin !== undefined && origins.includes(origin) && mayUseCors) allow(req, res, next)
-    else next()
+    if (origin === undefined || !origins.includes(origin) || !mayUseCors) return next()
+    // `cors` sends the answer to a preflight itself.
+    if (req.method === 'OPTIONS') res.setHeader('X-Request-Id', res.locals.requestId)
+    return allow(req, res, next)
   }
 }

@@ -240,6 +240,10 @@ describe('CORS', () => {
     expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
     expect(allowed.headers.get('access-control-allow-headers')).toMatch(/authorization.*user-agent/i)
     expect(allowed.headers.get('access-control-allow-credentials')).toBeNull()
+    expect(allowed.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    // The page is kept by caches, which would give it to callers of other origins.
+    const page = await fetch(`${url}/docs`, { headers: { Origin: 'https://app.example' } })
+    expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, null])
     const answer = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
     expect(answer.headers['access-control-allow-origin']).toBe('https://other.example')
     expect(answer.headers['access-control-expose-headers']).toContain('X-Request-Id')
