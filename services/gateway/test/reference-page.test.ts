@@ -74,6 +74,9 @@ describe('the reference page', () => {
     expect(await page.locator('article:not([hidden])').count()).toBe(1)
     expect(await page.title()).toContain('Start a workflow')
     await page.setViewportSize(PHONE)
+    await page.locator('.menu').press('Enter')
+    await page.locator('#nav a').last().press('Tab')
+    expect(await page.locator('.menu').getAttribute('aria-expanded')).toBe('false')
     await page.locator('.menu').click()
     await page.getByRole('link', { name: 'Going live' }).first().click()
     await page.getByRole('heading', { level: 1, name: 'Going live' }).waitFor()
@@ -90,7 +93,9 @@ describe('the reference page', () => {
       return new URL(page.url()).hash
     }
     expect(await search('session_closed')).toBe('#error-session_closed')
-    await page.locator('#error-session_closed').waitFor()
+    await page.keyboard.press('Tab')
+    // The next link, not the first of the article.
+    expect(await page.evaluate('document.activeElement.hash')).toBe('#field-codes')
     expect(await search('rotating')).toBe('#rotating-a-secret')
     expect(await search('list workflows')).toBe('#listWorkflows')
     await page.keyboard.press('/')

@@ -32,8 +32,12 @@ export function showArticle({ movesFocus }) {
   setMenu(false)
   for (let box = target?.parentElement; box; box = box.parentElement)
     if (box instanceof HTMLDetailsElement) box.open = true
-  if (target && target !== article) target.scrollIntoView()
-  else scrollTo(0, 0)
+  if (target && target !== article) {
+    // Tab goes on from it: the browser has moved there, and a focused heading would lead back to the top.
+    target.scrollIntoView()
+    return
+  }
+  scrollTo(0, 0)
   if (movesFocus) one('h1', article).focus({ preventScroll: true })
 }
 
@@ -56,6 +60,8 @@ export function startNavigation() {
     setMenu(menu.getAttribute('aria-expanded') === 'false')
     if (root.classList.contains('menu-open')) one('#nav a').focus()
   })
+  // On a phone the menu covers the content, to which Tab leads from its last link.
+  one('#content').addEventListener('focusin', () => setMenu(false))
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && root.classList.contains('menu-open')) {
       setMenu(false)
