@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals'
-import { describePublicApi } from '@workflow-service/contract'
+import { errorCodesOf, type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, newId } from '@workflow-service/database'
 import * as fc from 'fast-check'
 import { sendRaw } from '@workflow-service/testkit'
@@ -10,48 +10,13 @@ import { startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 /** Enough that each operation gets every kind of value many times, and few enough for a minute. */
 const RUNS = 1_500
 
-interface Parameter {
-  name: string
-  in: 'path' | 'query' | 'header'
-  required: boolean
-  schema: Schema
-}
 interface Schema {
-  type?: string | string[]
-  format?: string
-  minLength?: number
-  maxLength?: number
-  minimum?: number
-  maximum?: number
-  properties?: Record<string, Schema>
-  required?: string[]
-  $ref?: string
-}
-interface DocumentOperation {
-  method: string
-  path: string
-  parameters: Parameter[]
-  body: Schema | undefined
-  /** Each status that may be answered, or the codes of an error. */
-  answers: readonly (number | string)[]
-}
-/** A request as it is sent: a client such as fetch would normalize it. */
-interface Generated {
-  operation: DocumentOperation
-  target: string
-  bytes: Buffer
-}
-
-const document = describePublicApi() as {
-  paths: Record<
-    string,
-    Record<string, { parameters: Parameter[]; requestBody?: Media; responses: Record<string, Media & Schema> }>
-  >
-  components: { schemas: Record<string, Schema>; responses: Record<string, Media> }
-}
-interface Media {
-  content?: { 'application/json': { schema: Schema } }
-  'x-error-codes'?: readonly string[]
+  readonly type?: string | readonly string[]
+  readonly format?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minimum?: number
+  readonly maximum?: number
 }
 
 /** Codes that need a broken service, a limit, or 256 KiB. Other tests cause them. */
@@ -89,68 +54,47 @@ beforeAll(async () => {
   ids = [...often, ...often, open, ...refused.map(({ id }) => id)]
 })
 
-test(`answers ${RUNS} generated requests as the OpenAPI document declares for their operation, with each of its codes`, async () => {
-  const operations = readOperations()
+test(`answers ${RUNS} generated requests as declared for their operation, with each of its codes`, async () => {
+  const operations = Object.values<Operation>(OPERATIONS)
   const seen = new Set<string>()
+  const requests = operations.map((each) => ({ weight: each.body ? 3 : 1, arbitrary: generateRequest(each) }))
   await fc.assert(
-    fc.asyncProperty(
-      fc.oneof(...operations.map((each) => ({ weight: each.body ? 3 : 1, arbitrary: generateRequest(each) }))),
-      async ({ operation, target, bytes }) => {
-        const sent = await sendRaw(gateway.url, bytes)
-        if (!sent) throw new Error('The connection ended without an answer')
-        const { status, headers, text } = sent
-        const body = JSON.parse(text) as { error?: { code: string } }
-        expect(contractProblems(operation.method, target, { status, headers, body })).toEqual([])
-        expect(status).not.toBe(500)
-        const answer = body.error?.code ?? status
-        expect(operation.answers).toContain(answer)
-        seen.add(`${operation.method} ${operation.path} ${answer}`)
-      },
-    ),
+    fc.asyncProperty(fc.oneof(...requests), async ({ operation: { id, method }, target, bytes }) => {
+      const sent = await sendRaw(gateway.url, bytes)
+      if (!sent) throw new Error('The connection ended without an answer')
+      const { status, headers, text } = sent
+      const body = JSON.parse(text) as { error?: { code: string } }
+      expect(contractProblems(method, target, { status, headers, body })).toEqual([])
+      expect(status).not.toBe(500)
+      seen.add(`${id} ${body.error?.code ?? status}`)
+    }),
     { seed: 3, numRuns: RUNS, endOnFailure: false },
   )
-  const declared = operations.flatMap(({ method, path, answers }) =>
-    answers.map((answer) => `${method} ${path} ${answer}`),
+  const declared = operations.flatMap((each) =>
+    [each.success.status, ...errorCodesOf(each)].map((answer) => `${each.id} ${answer}`),
   )
   expect(declared.filter((each) => !seen.has(each) && !NOT_CAUSED.some((code) => each.endsWith(code)))).toEqual([])
 }, 300_000)
 
-/** Reads the operations of the document. */
-function readOperations(): DocumentOperation[] {
-  return Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { parameters, requestBody, responses }]) => ({
-      method,
-      path,
-      parameters,
-      body: requestBody?.content?.['application/json'].schema,
-      answers: Object.entries(responses).flatMap(
-        ([status, { $ref, 'x-error-codes': codes }]): readonly (number | string)[] => {
-          const shared = $ref && document.components.responses[$ref.split('/').at(-1)!]
-          return (shared ? shared['x-error-codes'] : codes) ?? [Number(status)]
-        },
-      ),
-    })),
-  )
-}
+const propertiesOf = (part: object | undefined) =>
+  Object.entries((part as { properties: Record<string, Schema> } | undefined)?.properties ?? {})
 
-/** Generates requests to an operation: most are valid or nearly so. */
-function generateRequest(operation: DocumentOperation): fc.Arbitrary<Generated> {
-  const { method, path, parameters, body } = operation
-  const schemasIn = (location: Parameter['in']) =>
-    parameters.filter((parameter) => parameter.in === location).map(({ name, schema }) => [name, schema] as const)
+/**
+ * Generates requests to an operation, most of them valid or nearly so, as they are sent: a client such as fetch would
+ * normalize them.
+ */
+function generateRequest(operation: Operation) {
+  const { method, path, params, query, headers, body } = operation
   const anyId = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 50 })
   const pathname = fc
-    .tuple(...schemasIn('path').map(([, schema]) => mostly(likely(schema), anyId)))
+    .tuple(...propertiesOf(params).map(([, schema]) => mostly(likely(schema), anyId)))
     .map(([id]) => path.replace(/\{\w+\}/, encode(id)))
-  const query = fc
-    .array(
-      fc.oneof(
-        ...schemasIn('query').map(([name, schema]) => fc.tuple(fc.constant(name), mostly(likely(schema), anyText))),
-        fc.tuple(anyText, anyText),
-      ),
-      { maxLength: 4 },
-    )
-    .map((pairs) => pairs.map((pair) => pair.map(encode).join('=')).join('&'))
+  const pairs = propertiesOf(query).map(([name, schema]) =>
+    fc.tuple(fc.constant(name), mostly(likely(schema), anyText)),
+  )
+  const search = fc
+    .array(fc.oneof(...pairs, fc.tuple(anyText, anyText)), { maxLength: 4 })
+    .map((given) => given.map((pair) => pair.map(encode).join('=')).join('&'))
   const authorization = fc.oneof(
     { weight: 12, arbitrary: fc.constantFrom(keys[0], ...keys).map(bearer) },
     { weight: 12, arbitrary: fc.constant(bearer(keys[0])) },
@@ -159,14 +103,14 @@ function generateRequest(operation: DocumentOperation): fc.Arbitrary<Generated> 
     { weight: 1, arbitrary: headerText },
   )
   const others = fc.oneof(
-    ...schemasIn('header').map(([name]) => fc.tuple(fc.constant(name), mostly(fc.constant('same'), headerText))),
+    ...propertiesOf(headers).map(([name]) => fc.tuple(fc.constant(name), mostly(fc.constant('same'), headerText))),
     fc.tuple(fc.constant('X-Request-Id'), headerText),
   )
   const { host } = new URL(gateway.url)
   return fc
     .record({
       pathname,
-      query,
+      search,
       authorization,
       hosts: fc.oneof(
         { weight: 30, arbitrary: fc.constant([host]) },
@@ -174,12 +118,12 @@ function generateRequest(operation: DocumentOperation): fc.Arbitrary<Generated> 
       ),
       type: body ? mostly(fc.constant('application/json'), headerText) : fc.constant(undefined),
       others: fc.array(others, { maxLength: 2 }),
-      text: body ? bodyOf(resolve(body)) : fc.constant(undefined),
+      text: body ? bodyOf(body) : fc.constant(undefined),
     })
     .map((parts) => {
       const { text } = parts
-      const target = parts.query === '' ? parts.pathname : `${parts.pathname}?${parts.query}`
-      const headers = [
+      const target = parts.search === '' ? parts.pathname : `${parts.pathname}?${parts.search}`
+      const given = [
         ...parts.hosts.map((each) => ['Host', each]),
         ['Content-Length', text === undefined ? undefined : Buffer.byteLength(text)],
         ['Authorization', parts.authorization],
@@ -187,7 +131,7 @@ function generateRequest(operation: DocumentOperation): fc.Arbitrary<Generated> 
         ...parts.others,
         ['Connection', 'close'],
       ].filter(([, value]) => value !== undefined)
-      const lines = [`${method.toUpperCase()} ${target} HTTP/1.1`, ...headers.map((header) => header.join(': '))]
+      const lines = [`${method.toUpperCase()} ${target} HTTP/1.1`, ...given.map((header) => header.join(': '))]
       const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
       return { operation, target, bytes: Buffer.concat([head, Buffer.from(text ?? '')]) }
     })
@@ -208,9 +152,9 @@ function mostly<Value>(usual: fc.Arbitrary<Value>, seldom: fc.Arbitrary<Value>):
 }
 
 /** Generates bodies: objects with likely and unlikely values, other JSON, and text that is not JSON. */
-function bodyOf(schema: Schema): fc.Arbitrary<string | undefined> {
+function bodyOf(schema: object): fc.Arbitrary<string | undefined> {
   const values = Object.fromEntries(
-    Object.entries(schema.properties ?? {}).map(([name, property]) => [name, mostly(likely(property), fc.jsonValue())]),
+    propertiesOf(schema).map(([name, property]) => [name, mostly(likely(property), fc.jsonValue())]),
   )
   const object = fc.record(values, { requiredKeys: [] }).map((value) => JSON.stringify(value))
   return fc.oneof(
@@ -237,10 +181,6 @@ function likely(schema: Schema): fc.Arbitrary<unknown> {
     fc.string({ unit: 'grapheme', maxLength: 30 }),
     fc.constantFrom('go', ' ', '%', 'x'.repeat(maxLength), 'x'.repeat(maxLength + 1)),
   )
-}
-
-function resolve(schema: Schema): Schema {
-  return schema.$ref ? document.components.schemas[schema.$ref.slice('#/components/schemas/'.length)]! : schema
 }
 
 /** Percent-encodes a value; a lone surrogate, which has no encoding, becomes U+FFFD. */
