@@ -61,10 +61,6 @@ describe('checkServiceToken', () => {
     expect(await checkServiceToken([token], secret, { now })).toEqual({ ok: true, timestamp })
   })
 
-  test('rejects the published vector today as too old', async () => {
-    expect(await checkServiceToken(token, secret)).toEqual({ ok: false, reason: 'too_old' })
-  })
-
   test.each<[string, string | string[] | null | undefined, string?]>([
     ['is undefined', undefined, 'missing'],
     ['is null', null, 'missing'],
@@ -73,21 +69,11 @@ describe('checkServiceToken', () => {
     ['is repeated', [token, token], 'repeated'],
     ['is repeated in one text', `${token}, ${token}`],
     ['is not Base64', `${timestamp}.${signature}`],
-    ['has white space within', `${token.slice(0, 8)} ${token.slice(8)}`],
     ['has a line end', `${token}\n`],
     ['has superfluous padding', `${token}=`],
     ['has bits set after its last byte', base64(`0${timestamp}.${signature}`).replace(/.==$/u, 'Z==')],
     ['has no dot', base64(`${timestamp}${signature}`)],
-    ['has no timestamp', base64(`.${signature}`)],
-    ['has no signature', base64(`${timestamp}.`)],
-    ['has a timestamp with a sign', base64(`+${timestamp}.${signature}`)],
-    ['has a timestamp with a fraction', base64(`${timestamp}.5.${signature}`)],
-    ['has a timestamp with spaces', base64(` ${timestamp} .${signature}`)],
     ['has a timestamp of 20 digits', base64(`${'9'.repeat(20)}.${signature}`)],
-    ['has a short signature', base64(`${timestamp}.${signature.slice(1)}`)],
-    ['has an upper-case signature', base64(`${timestamp}.${signature.toUpperCase()}`)],
-    ['has a signature that is not hex', base64(`${timestamp}.${'g'.repeat(64)}`)],
-    ['has text after the signature', base64(`${timestamp}.${signature}.1`)],
     ['has a million characters', base64(`${timestamp}.${signature}`.padEnd(1_000_000, 'x'))],
   ])('rejects a value that %s', async (_, value, reason = 'malformed') => {
     expect(await checkServiceToken(value, secret, { now })).toEqual({ ok: false, reason })
@@ -156,7 +142,9 @@ describe('checkServiceToken', () => {
       fc.asyncProperty(fc.oneof(signed, withBytes(`${timestamp}.${signature}`)), async (text) => {
         const [, time = '', received] = /^([0-9]{1,15})\.([0-9a-f]{64})$/.exec(text) ?? []
         const isValid = received === sign(time) && Math.abs(Number(time) - timestamp) <= 300
-        expect([text, (await checkServiceToken(base64(text), secret, { now })).ok]).toEqual([text, isValid])
+        const check = await checkServiceToken(base64(text), secret, { now })
+        expect([text, check.ok]).toEqual([text, isValid])
+        if (received === undefined) expect([text, check]).toEqual([text, { ok: false, reason: 'malformed' }])
       }),
       { seed: 1, numRuns: 500 },
     )
