@@ -61,6 +61,38 @@ describe('a look-up', () => {
     },
   )
 
+  test('has arguments that every API accepts, and the server gets them by its own names', async () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        'page[size]': { type: 'integer' },
+        page_size: { type: 'array', description: 'Sizes.' },
+        filter: { type: 'object', properties: { all: { type: 'boolean' } } },
+      },
+      required: ['page[size]'],
+      anyOf: [{ required: ['filter'] }, { required: ['page_size'] }],
+    }
+    const tools = [
+      { name: 'find', parameters: schema },
+      { name: 'all', parameters: { type: 'object', oneOf: [{}] } },
+    ]
+    const args = { page_size_2: 5, page_size: ['a'], filter: { page_size_2: true } }
+    const { run, agent, server } = await prepare(
+      [{ toolCalls: [{ name: 'look_up_customers_find', arguments: args }] }, send],
+      { lookups: [{ ...lookups[0]!, tools }] },
+    )
+    await run.execute(agent)
+    expect(server.violations).toEqual([])
+    const offered = server.requests[0]!.conversation.tools.find(({ name }) => name === 'look_up_customers_find')
+    expect(offered?.schema).toMatchObject({
+      properties: { page_size_2: { type: 'integer', description: 'Sent as "page[size]".' } },
+      required: ['page_size_2'],
+    })
+    const sent = { 'page[size]': 5, page_size: ['a'], filter: { page_size_2: true } }
+    expect(run.lookedUp).toMatchObject([{ tool: 'find', arguments: sent }])
+    expect(server.requests[1]?.conversation.messages[1]?.calls[0]?.arguments).toEqual(args)
+  })
+
   test('is in the journal before it is called, and is called again after a crash only without an answer', async () => {
     for (const when of ['before', 'after'] as const) {
       let calls = 0

@@ -100,19 +100,19 @@ function toCall(
     const names = Object.keys(toolbox.definitions).join(', ')
     return { source_id: null, arguments: value, fault: `There is no such tool. The tools are: ${names}.` }
   }
-  const [target, lookup] = [toolbox.target(tool), toolbox.lookup(tool)]
-  if (!target) return { source_id: null, ...(lookup && { lookup }), arguments: value, fault }
-  const { id, name } = target.source
-  if (fault !== null) return { source_id: id, source_name: name, arguments: value, fault }
-  const payload = target.toPayload(value)
-  const isPayload = isJsonObject(payload)
-  return {
-    source_id: id,
-    source_name: name,
+  const { source, lookup, toPayload } = toolbox.target(tool) ?? {}
+  const call = {
+    source_id: source?.id ?? null,
+    ...(source && { source_name: source.name }),
+    ...(lookup && { lookup }),
     arguments: value,
-    ...(payload === value || !isPayload ? {} : { payload }),
-    fault: isPayload ? null : refused(value, 'fields must be a list of objects with name and value').fault,
   }
+  if (fault !== null || !toPayload) return { ...call, fault }
+  const payload = toPayload(value)
+  if (!isJsonObject(payload)) {
+    return { ...call, fault: refused(value, 'fields must be a list of objects with name and value').fault }
+  }
+  return { ...call, ...(payload === value ? {} : { payload }), fault }
 }
 
 /** The arguments of a tool call, or why they cannot be used. */

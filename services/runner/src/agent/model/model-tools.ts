@@ -13,8 +13,8 @@ import { jsonSchema, type JSONSchema7, tool, type ToolSet } from 'ai'
 import type { LookupForAgent, SourceForAgent, WorkflowFile } from '@workflow-service/database'
 import { toStorableText } from '../../storable-text.ts'
 import type { AgentRun, DeliveryCall } from '../agent.ts'
-import { LOOKUP_NOTE, toLookupTool } from './look-up.ts'
-import { type ToolSchema, toToolSchema } from './tool-schema.ts'
+import { LOOKUP_NOTE } from './look-up.ts'
+import { toLookupSchema, type ToolSchema, toToolSchema } from './tool-schema.ts'
 
 /** All APIs accept tool names of this length. */
 const MAX_TOOL_NAME_LENGTH = 64
@@ -28,7 +28,7 @@ const FILE_PAGE_LENGTH = 20_000
 /** Webhook sources that one search finds. */
 const MAX_FOUND_SOURCES = 10
 const MAX_SEARCH_WORDS = 20
-/** The rest of a query is left out: finding the words of one as long as an answer may be would take 0.2 s. */
+/** The rest of a query is left out: it may be as long as an answer, and finding its words takes time. */
 const MAX_QUERY_LENGTH = 1_000
 /** Characters of a found source's description; its tool has all of it. */
 const MAX_FOUND_DESCRIPTION_LENGTH = 300
@@ -37,6 +37,12 @@ const MAX_FOUND_DESCRIPTION_LENGTH = 300
 export const SEND_AGAIN = 'send_again'
 /** Characters of the reason to send a payload again. */
 const MAX_REASON_LENGTH = 500
+
+/** Where the tool of a source sends, or what that of a look-up calls. */
+interface ToolTarget extends Pick<ToolSchema, 'toPayload'> {
+  readonly source?: SourceForAgent
+  readonly lookup?: LookupCallStep
+}
 
 /** The tools of one run: one per webhook source, those that read, and `end_run`. */
 export type Toolbox = ReturnType<typeof createToolbox>
@@ -61,15 +67,17 @@ export function createToolbox(
   // The tools that no search changes come first: providers cache the beginning of a prompt.
   const definitions: ToolSet = { ...endTools, ...(files.length > 0 && fileTools), ...(hasSearch && searchTools) }
   const notes = lookups.length > 0 ? [LOOKUP_NOTE] : []
-  const lookupOf = new Map<string, LookupCallStep>()
+  const targets = new Map<string, ToolTarget>()
   for (const lookup of lookups) {
     for (const each of lookup.tools) {
       const name = uniqueToolName('look_up', `${lookup.name} ${each.name}`, definitions)
-      definitions[name] = toLookupTool(lookup, each)
-      lookupOf.set(name, { id: lookup.id, name: lookup.name, tool: each.name })
+      const { schema, toPayload } = toLookupSchema(each.parameters ?? {})
+      const text = `Looks something up in ${JSON.stringify(lookup.name)}. It only reads. ${each.description ?? ''}`
+      const description = truncateText(text, MAX_TOOL_DESCRIPTION_LENGTH)
+      definitions[name] = tool({ description, inputSchema: jsonSchema(schema) })
+      targets.set(name, { lookup: { id: lookup.id, name: lookup.name, tool: each.name }, toPayload })
     }
   }
-  const targetOf = new Map<string, { readonly source: SourceForAgent } & Pick<ToolSchema, 'toPayload'>>()
   for (const source of sources) {
     const name = uniqueToolName('send_to', source.name, definitions)
     const { text, showsExample, note } = describeSource(source, name)
@@ -77,17 +85,15 @@ export function createToolbox(
     const example = showsExample ? undefined : source.exampleRequestBody
     const { schema, toPayload } = toToolSchema(derivePayloadSchema(source.exampleRequestBody), example)
     definitions[name] = tool({ description: text, inputSchema: jsonSchema(schema) })
-    targetOf.set(name, { source, toPayload })
+    targets.set(name, { source, toPayload })
   }
   return {
     /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
     definitions: { ...definitions, ...(again.length > 0 && sendAgainTools(again)) },
     /** Lines of the system text, such as descriptions of sources that are too long for their tools; may be empty. */
     notes: notes.join('\n'),
-    /** What the tool of this name looks up; undefined if it does not. */
-    lookup: (name: string) => lookupOf.get(name),
-    /** Where the tool of this name sends, and what converts the arguments of a call to a payload. */
-    target: (name: string) => targetOf.get(name),
+    /** Undefined for a tool that neither sends nor looks up. */
+    target: (name: string) => targets.get(name),
   }
 }
 

@@ -9,7 +9,7 @@ const MAX_SAMPLE_LENGTH = 100
 
 export interface ToolSchema {
   readonly schema: JsonSchema
-  /** Converts the arguments of a call, which follow `schema`, to a payload; no object if they do not follow it. */
+  /** Converts the arguments of a call to a payload, or to what a look-up takes; no object if they do not fit. */
   toPayload: (args: Record<string, unknown>) => unknown
 }
 
@@ -30,6 +30,46 @@ export function toToolSchema(schema: JsonSchema, example?: Record<string, unknow
     }
   }
   return { schema: converted, toPayload: (args) => restore(args, schema, realNames) }
+}
+
+/** OpenAI refuses all of them beside `properties`, Anthropic the first three. */
+const REFUSED_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'enum']
+/** Google refuses tools without parameters; the dispatcher ignores this one. */
+const UNUSED: [string, JsonSchema][] = [['unused', { type: 'string', description: 'Leave it out.' }]]
+
+/**
+ * Converts the schema of a look-up's arguments, which its server wrote. Replaces what makes an API refuse the request
+ * with all tools in it: names such as `page[size]`, alternatives of the whole object, and lists without a type. The
+ * server checks the arguments itself.
+ */
+export function toLookupSchema(parameters: JsonSchema): ToolSchema {
+  const typed = JSON.parse(JSON.stringify(parameters), typeItems) as JsonSchema
+  const { properties, required, ...others } = typed as { properties?: JsonSchema; required?: string[] }
+  const fields = Object.entries((properties ?? {}) as Record<string, JsonSchema>)
+  const aliases = createAliases(new Set(fields.map(([name]) => name)))
+  const realNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
+  const renamed = fields.map(([name, field]) => renameField(name, field, aliases))
+  const kept = Object.entries(others).filter(([keyword]) => !REFUSED_AT_TOP.includes(keyword))
+  return {
+    schema: {
+      additionalProperties: false,
+      ...Object.fromEntries(kept),
+      type: 'object',
+      properties: Object.fromEntries(renamed.length > 0 ? renamed : UNUSED),
+      ...(required && { required: required.map((name) => aliases.get(name) ?? name) }),
+    },
+    toPayload(args) {
+      const isSame = !Object.keys(args).some((name) => realNames.has(name))
+      if (isSame) return args
+      return Object.fromEntries(Object.entries(args).map(([name, value]) => [realNames.get(name) ?? name, value]))
+    },
+  }
+}
+
+/** OpenAI and Google refuse lists without `items`. */
+function typeItems(_name: string, schema: unknown): unknown {
+  const isUntyped = isJsonObject(schema) && schema['type'] === 'array' && !Object.hasOwn(schema, 'items')
+  return isUntyped ? { ...schema, items: { anyOf: ANY_VALUE } } : schema
 }
 
 function createAliases(names: ReadonlySet<string>): Map<string, string> {
@@ -83,19 +123,19 @@ function convert(schema: JsonSchema, aliases: ReadonlyMap<string, string>, examp
   if (isOpenObject(schema)) return OPEN_FIELDS
   if (type !== 'object') return typeof example === 'string' ? withSample(schema, example) : schema
   const fields = Object.entries(properties as Record<string, JsonSchema>).map(([name, sub]) => {
-    const alias = aliases.get(name)
     const value = isJsonObject(example) && Object.hasOwn(example, name) ? example[name] : undefined
-    const converted = convert(sub, aliases, value)
-    return [
-      alias ?? name,
-      alias === undefined ? converted : describe(converted, `Sent as ${JSON.stringify(name)}.`),
-    ] as const
+    return renameField(name, convert(sub, aliases, value), aliases)
   })
   return {
     ...schema,
     properties: Object.fromEntries(fields),
     required: ((required ?? []) as string[]).map((name) => aliases.get(name) ?? name),
   }
+}
+
+function renameField(name: string, field: JsonSchema, aliases: ReadonlyMap<string, string>): [string, JsonSchema] {
+  const alias = aliases.get(name)
+  return alias === undefined ? [name, field] : [alias, describe(field, `Sent as ${JSON.stringify(name)}.`)]
 }
 
 const ANY_VALUE: JsonSchema[] = ['string', 'number', 'boolean', 'null'].map((type) => ({ type }))
