@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,6 +7,8 @@ import { join } from 'node:path'
 interface RecordedAnswer {
   readonly status: number
   readonly contentType: string
+  /** Of the body: Bedrock streams bytes that are no text. */
+  readonly encoding?: 'utf8' | 'base64'
   readonly body: string
 }
 
@@ -25,8 +28,8 @@ export function createRecorder(folder: string, isReplay: boolean) {
       const file = join(folder, `${createHash('sha256').update(text).digest('hex').slice(0, 32)}.json`)
       if (existsSync(file)) {
         counts.replayed += 1
-        const { status, contentType, body } = JSON.parse(readFileSync(file, 'utf8')) as RecordedAnswer
-        return new Response(body, { status, headers: { 'content-type': contentType } })
+        const { status, contentType, encoding, body } = JSON.parse(readFileSync(file, 'utf8')) as RecordedAnswer
+        return new Response(Buffer.from(body, encoding), { status, headers: { 'content-type': contentType } })
       }
       // In the words of OpenAI's and Anthropic's APIs.
       const error = { type: 'invalid_request_error', message: `There is no recorded answer (${label})` }
@@ -34,10 +37,12 @@ export function createRecorder(folder: string, isReplay: boolean) {
       counts.requested += 1
       const response = await fetch(...given)
       const { status, headers, ok } = response
-      const body = await response.text()
-      const recorded = { status, contentType: headers.get('content-type') ?? 'application/json', body }
-      if (ok) writeFileSync(file, `${JSON.stringify(recorded satisfies RecordedAnswer, null, 2)}\n`)
-      return new Response(body, { status, headers })
+      const bytes = Buffer.from(await response.arrayBuffer())
+      const encoding = isUtf8(bytes) ? 'utf8' : 'base64'
+      const contentType = headers.get('content-type') ?? 'application/json'
+      const recorded: RecordedAnswer = { status, contentType, encoding, body: bytes.toString(encoding) }
+      if (ok) writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`)
+      return new Response(bytes, { status, headers })
     }
   }
   return { counts, fetchFor }
