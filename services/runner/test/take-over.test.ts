@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { showSession } from '@workflow-service/database'
+import { inTransaction, showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
 import { createLogger } from '@workflow-service/service-kit'
 import type { RunnerTiming } from '../src/index.ts'
@@ -76,8 +76,14 @@ test('a runner that is killed (SIGKILL) while a payload is under way: another on
   const answer = delayNextAnswer()
   const killed = await fixture.startRunnerProcess(longLease)
   const starts = await startTwo()
-  const other = await startOther(longLease)
-  killed.kill('SIGKILL')
+  const other = await startOther({ ...longLease, sweepMs: support.NEVER_MS })
+  await inTransaction(fixture.db, async (client) => {
+    // As a start of the session does that is being recorded: the first sweep skips the session.
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [starts[0].sessionId])
+    killed.kill('SIGKILL')
+    await waitUntil(() => logLines(other, 'runner.ended').length === 1)
+    await setTimeout(support.FAST_TIMING.checkRunnersMs / 2)
+  })
   await waitForLease(starts[0], other)
   answer()
   const [run] = await fixture.waitForRuns(starts)

@@ -21,7 +21,7 @@ interface WatchContext extends Pick<RunnerContext, 'owner' | 'logger'> {
 
 /**
  * Reports the runners that have ended without a stop, up to three checks after that. `onEnded` gets the names of all
- * whose leases may not have expired yet, each time that these change.
+ * whose leases may not have expired yet: with each check, because a sweep skips sessions whose rows are locked.
  */
 export function watchRunners(
   { db, owner, timing, logger }: WatchContext,
@@ -53,7 +53,7 @@ export function watchRunners(
     )
     const now = ended()
     for (const name of now.filter((each) => !before.includes(each))) logger.warn({ runner: name }, 'runner.ended')
-    if (now.join() !== before.join()) onEnded(now)
+    if (now.length + before.length > 0) onEnded(now)
   }
   const ended = (): string[] => [...checks].filter(([, count]) => count >= CHECKS).map(([name]) => name)
   const watch = repeat({
