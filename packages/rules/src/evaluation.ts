@@ -54,7 +54,7 @@ export function currentMeter(): Meter {
 export function during<Result>(next: Evaluation, work: () => Result): Result {
   const { stackTraceLimit } = Error
   current = next
-  // Every error of CEL would record a stack, which takes 50 µs, and a loop can absorb thousands of them.
+  // Every error of CEL would record a stack, which takes time, and a loop can absorb thousands of them.
   Error.stackTraceLimit = 0
   try {
     return work()

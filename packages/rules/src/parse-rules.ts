@@ -171,7 +171,7 @@ async function readYaml(
   try {
     if (weigh(document.contents, new Map()) > MAX_WEIGHT) return refuse('repeats too much with its aliases')
     const value: unknown = document.toJS({
-      // The library's own limit compares each alias in what is repeated with the whole file: 2,700 of them took 0.8 s.
+      // The library's own limit compares each alias in what is repeated with the whole file.
       maxAliasCount: -1,
       // `when: true`, as drafts propose: a boolean of YAML is the same expression.
       reviver: (key, item: unknown) => (key === 'when' && typeof item === 'boolean' ? String(item) : item),
@@ -232,11 +232,11 @@ async function parseDocuments(lexemes: readonly string[], lines: LineCounter, tu
     resolveKnownTags: false,
     intAsBigInt: true,
     logLevel: 'silent',
-    // Compares each key with each other one: 3,000 keys take 0.4 s. findRepeatedKeys takes linear time.
+    // Compares each key with each other one; findRepeatedKeys takes linear time.
     uniqueKeys: false,
   })
   const documents: Document.Parsed[] = []
-  // Each token can be an error, and 9,000 stack traces take 0.1 s.
+  // Each token can be an error, and stack traces take most of its time.
   const compose = (tokens: Iterable<CST.Token>): void => {
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0

@@ -158,7 +158,7 @@ export async function listEarlierRuns(
     if (data === null || tooLarge.has(step.runId)) continue
     read.push({ ...step, data: JSON.parse(data), earlierSteps: JSON.parse(earlierSteps ?? 'null') })
     characters += data.length
-    // All of them at once would hold up other requests.
+    // All of them in one turn of the event loop would hold up other runs.
     if (characters > MAX_PARSED_PER_TURN) {
       characters = 0
       await setImmediate()

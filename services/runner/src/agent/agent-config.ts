@@ -151,7 +151,7 @@ function readModels(
 function readModelsFile(path: string, report: (message: string) => void): Static<typeof ModelsFile> | undefined {
   let value: unknown
   try {
-    // Loaded only with a file: it takes 3 MiB. JSON is YAML.
+    // Loaded only with a file, because of its memory. JSON is YAML.
     const { parse } = createRequire(import.meta.url)('yaml') as typeof Yaml
     value = parse(readFileSync(path, 'utf8'))
   } catch (error) {

@@ -44,7 +44,7 @@ function listFallbacks({ models }: Pick<AgentConfig, 'models'>, first: ModelConf
   return [first, ...(fallback ? listFallbacks({ models }, fallback) : [])]
 }
 
-/** Imports the AI SDK only when a run uses a model: it takes about 15 MiB of memory and 0.2 s to load. */
+/** Imports the AI SDK only when a run uses a model: it takes memory, and time to load. */
 async function loadModelAgent(models: readonly ModelConfig[], hooks: AgentHooks): Promise<Agent> {
   const { createModelAgent } = await import('./model/model-agent.ts')
   return createModelAgent(models, hooks)

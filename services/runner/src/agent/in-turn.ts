@@ -9,10 +9,10 @@ let isServing = false
 
 /**
  * Does work of a run that takes milliseconds. When the works of this turn of the event loop have taken 5 ms together,
- * the next one waits for a later turn: 50 payloads for the largest example, built in one turn, held up all other runs
- * for over 100 ms. Organizations with waiting work are served in turn, each in the order of its calls, so that one with
- * many runs delays another's by a turn. What else happens in a turn does not count, or small payloads would wait behind
- * the sockets of other runs (64 sessions: 25 % fewer runs).
+ * the next one waits for a later turn: many payloads of large examples, built in one turn, would hold up all others.
+ * Organizations with waiting work are served in turn, each in the order of its calls, so that one with many runs delays
+ * another's by a turn. What else happens in a turn does not count, or small payloads would wait behind the sockets of
+ * other runs.
  */
 export async function inTurn<Result>(organizationId: string, work: () => Result): Promise<Result> {
   if (spentMs >= TURN_MS) {

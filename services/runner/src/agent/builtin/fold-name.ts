@@ -7,7 +7,7 @@ const FOLDED_LENGTH = 200
  */
 export function foldName(name: string): string {
   if (name.length > FOLDED_LENGTH) return name
-  // Most names are ASCII; the Unicode path takes ten times as long.
+  // Most names are ASCII, and need no normalization.
   const folded = /^[ -~]*$/.test(name)
     ? name.toLowerCase().replace(/[^a-z0-9]+/g, '')
     : name

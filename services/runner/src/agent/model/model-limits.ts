@@ -35,9 +35,9 @@ export function countMembers(json: Uint8Array, maxMembers = MODEL_ANSWER_MAX_MEM
 
 /**
  * Makes `send` the HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the
- * API key, would go to the other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES: an answer of 1.5 GB took
- * a runner to 4.6 GiB of memory. Of all answers beyond MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the
- * event loop: ten of them held up each turn by up to 30 ms. It keeps the digits of numbers that a double cannot hold.
+ * API key, would go to the other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES. Of all answers beyond
+ * MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the event loop, so that several of them hold up no run. It
+ * keeps the digits of numbers that a double cannot hold.
  */
 export function limitAnswers(send: typeof fetch): typeof fetch {
   return async (input, init) => {

@@ -36,7 +36,7 @@ export async function readRules({ run, readFile }: Pick<AgentRun, 'run' | 'readF
   }
   const text = rulesFileId === null ? undefined : await readFile(rulesFileId)
   if (text === undefined) return undefined
-  // CEL takes 60 ms to load, and most organizations have no rules.
+  // CEL takes time to load, and most organizations have no rules.
   const { parseRules } = await import('@workflow-service/rules')
   const parsed = await parseRules(text, () => waitForTurn(run.organizationId))
   if ('rules' in parsed) return parsed.rules
