@@ -1,6 +1,7 @@
 import { closestNameFinder, type RefusalDetails, truncateText } from '@workflow-service/contract'
 import { allowsAnyField, inferShape, type PayloadShape } from '@workflow-service/contract/payload-shape'
 import type { ContextValue } from '@workflow-service/rules/convert-value'
+import { toStorableText } from '../../storable-text.ts'
 import { type FilledPayload, listPaths } from './fill-payload.ts'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'
@@ -103,5 +104,5 @@ function inList({ path, key }: Place): Place {
 
 /** Names can be as long as a body, and have characters that PostgreSQL does not store. */
 function toText(name: string): string {
-  return truncateText(name.slice(0, 500).toWellFormed().replaceAll('\u0000', '\uFFFD'), 200)
+  return truncateText(toStorableText(name.slice(0, 500)), 200)
 }
