@@ -2,14 +2,10 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { type Database, listRuns, newId, showSession } from '@workflow-service/database'
 import { hearNotices, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
-import { RunError, RunParkedError } from '../src/run-errors.ts'
+import { RunParkedError } from '../src/run-errors.ts'
 import { createActiveSessions } from '../src/sessions/active-sessions.ts'
 import { createSessionStore } from '../src/sessions/session-store.ts'
-import { type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
-
-const failIfBad: Agent = async ({ run }) => {
-  if (run.context === 'bad') throw new RunError('no_such_thing', 'It cannot be done')
-}
+import { FAST_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
 let acme: TestOrganization
@@ -86,7 +82,7 @@ test('a run that is parked frees its slot, and continues from its journal after 
 })
 
 describe('a session', () => {
-  test('runs its starts one at a time in the order accepted, beside other sessions', async () => {
+  test('runs its starts one at a time in the order accepted, beside as many other sessions as there are slots', async () => {
     const active: string[] = []
     let maxActive = 0
     const order: string[] = []
@@ -97,60 +93,28 @@ describe('a session', () => {
       order.push(run.context)
       active.splice(active.indexOf(run.sessionId), 1)
     }
-    const sessions = await Promise.all(Array.from({ length: 4 }, (_, n) => fixture.start(acme, { context: `${n}/0` })))
+    const organizations = [acme, acme, await fixture.createOrganization(), acme]
+    const start = (n: number, number: number, sessionId?: string) =>
+      fixture.start(organizations[n]!, {
+        context: `${n}/${number}`,
+        isPublished: false,
+        ...(sessionId && { sessionId }),
+      })
+    const sessions = await Promise.all(organizations.map((_, n) => start(n, 0)))
     const starts = [...sessions]
     for (let number = 1; number < 8; number++) {
       for (const [n, { sessionId }] of sessions.entries()) {
-        starts.push(await fixture.start(acme, { context: `${n}/${number}`, sessionId }))
+        starts.push(await start(n, number, sessionId))
       }
     }
-    await fixture.startRunner({ agent })
+    await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '3', RUNNER_ORGANIZATION_SHARE: '100' })
     const runs = await fixture.waitForRuns(starts)
     expect(new Set(runs.map(({ status }) => status))).toEqual(new Set(['succeeded']))
-    expect(maxActive).toBe(4)
+    expect(maxActive).toBe(3)
     for (const n of sessions.keys()) {
       const ofSession = order.filter((context) => context.startsWith(`${n}/`))
       expect(ofSession).toEqual(Array.from({ length: 8 }, (_, number) => `${n}/${number}`))
     }
-  })
-
-  test('is released after its last start, and acquired again for the next one', async () => {
-    await fixture.startRunner()
-    const first = await fixture.start(acme)
-    await fixture.waitForRuns([first])
-    await waitUntil(async () => (await showSession(fixture.db, first.sessionId))?.lease === null)
-    const second = await fixture.start(acme, { sessionId: first.sessionId })
-    expect(await fixture.waitForRuns([second])).toMatchObject([{ status: 'succeeded', number: 2 }])
-  })
-
-  test('continues with its next start after one that failed', async () => {
-    const bad = await fixture.start(acme, { context: 'bad' })
-    const good = await fixture.start(acme, { sessionId: bad.sessionId })
-    await fixture.startRunner({ agent: failIfBad })
-    expect(await fixture.waitForRuns([bad, good])).toMatchObject([
-      { status: 'failed', error: 'no_such_thing: It cannot be done', attempts: 1 },
-      { status: 'succeeded', error: null },
-    ])
-  })
-
-  test('gives its earlier runs to the agent', async () => {
-    const histories: unknown[] = []
-    const agent: Agent = async (run) => {
-      await run.append([{ kind: 'message', data: { agent: 'test', text: run.run.context } }])
-      histories.push(await run.history(1))
-    }
-    const first = await fixture.start(acme, { context: 'one' })
-    const starts = [first]
-    for (const context of ['two', 'three']) {
-      starts.push(await fixture.start(acme, { context, sessionId: first.sessionId }))
-    }
-    await fixture.startRunner({ agent })
-    await fixture.waitForRuns(starts)
-    expect(histories).toMatchObject([
-      { runs: [], total: 0 },
-      { runs: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
-      { runs: [{ context: 'two', workflowName: 'Forward' }], total: 2 },
-    ])
   })
 })
 
@@ -267,24 +231,30 @@ async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<
   })
 }
 
-test('an auto-run that is due is started once by several runners, and the built-in agent sends its time; one that is not due is not started', async () => {
+test('an auto-run that is due is started, and the built-in agent sends its time; one that is not due is not started', async () => {
   const intake = { 'Order intake': { example: { scheduled_for: '2026-01-31', note: null } } }
   const timed = await fixture.createOrganization({ sources: intake, files: [] })
-  const later = await fixture.createOrganization()
-  await schedule(later, new Date(Date.now() + 1_800_000))
+  await schedule(acme, new Date(Date.now() + 1_800_000))
   const dueAt = new Date(Date.now() - 60_000)
   await schedule(timed, dueAt)
-  for (let n = 0; n < 3; n++) await fixture.startRunner()
+  await fixture.startRunner()
   const [request] = await timed.endpoint.waitForRequests(1)
   expect(request!.json).toEqual({ scheduled_for: dueAt.toISOString(), note: null })
-  await waitUntil(async () => {
-    const workflow = await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: timed.workflowId } })
-    return workflow.autoRunNextAt! > new Date()
-  })
-  expect(await listRuns(fixture.db, timed.organizationId, { limit: 10 })).toHaveLength(1)
-  expect(await listRuns(fixture.db, later.organizationId, { limit: 10 })).toEqual([])
+  expect(await listRuns(fixture.db, acme.organizationId, { limit: 10 })).toEqual([])
   await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
 })
+
+test('one organization with 150 sessions on a hanging endpoint does not delay another organization', async () => {
+  const quick = await fixture.createOrganization()
+  acme.endpoint.answerWith('hang')
+  await Promise.all(Array.from({ length: 150 }, () => fixture.start(acme)))
+  await fixture.startRunner({ timing: { ...FAST_TIMING, sweepMs: 2_000, leaseMs: 15_000, graceMs: 100 } })
+  await acme.endpoint.waitForRequests(75)
+  await fixture.start(quick)
+  // The promise is 2 s; without free slots it would take the 30 s of the slow organization's time-outs.
+  await quick.endpoint.waitForRequests(1, 10_000)
+  expect(acme.endpoint.requests.length).toBeLessThanOrEqual(75)
+}, 60_000)
 
 describe('the end of a run', () => {
   let lostAnswers = 0

@@ -159,20 +159,6 @@ describe('a request to an API that is unavailable', () => {
     const probe = await ask([unavailable()], { sinceMs: 999_000, parks: 1 })
     expect(probe).toMatchObject({ result: { delayMs: 20_000 }, delays: [], notes: ['run_parked'] })
   })
-
-  test('parks its run for as long as the API asks for', async () => {
-    const { result, requests } = await ask([unavailable(3_000_000)])
-    expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 3_001_000 })
-    expect(requests).toBe(1)
-  })
-
-  test('fails the run when its time is over, and says to the organization only that the model is not available', async () => {
-    const { result } = await ask([unavailable()], { sinceMs: 1_000_000 - 3_600_000, parks: 20 })
-    expect(result).toMatchObject({
-      code: 'model_unavailable',
-      message: "The run cannot go on: the service's model is not available (gave up after 3,600 s)",
-    })
-  })
 })
 
 describe('the gate', () => {

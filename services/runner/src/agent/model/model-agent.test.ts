@@ -94,6 +94,9 @@ describe('an agent with a model', () => {
       'tool_call',
       'tool_result',
     ])
+    expect(run.steps[1]).toMatchObject({
+      data: { code: 'sources_selected', text: expect.stringContaining('so all of') },
+    })
     expect(read(1)).toContain('Accepted: the endpoint answered 200.')
     expect(read(1)).toContain('Thanks!')
     expect(usage).toEqual([
@@ -228,16 +231,6 @@ describe('an agent with a model', () => {
     ])
     await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
     expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note'])
-  })
-
-  test('remembers from its journal since when the API has limited requests', async () => {
-    const limitedNote = { kind: 'note' as const, data: { code: 'model_limited', text: 'It is limited' } }
-    const agent = await createScriptedAgent(provider, [], { otherwise: { failure: 'status', status: 429 } })
-    const run = startRun()
-    const resumed: Agent = (agentRun) =>
-      agent({ ...agentRun, steps: [{ ...limitedNote, position: 0, createdAt: new Date(clock.now() - 3_600_000) }] })
-    await expect(run.execute(resumed)).rejects.toMatchObject({ message: expect.stringContaining('gave up after') })
-    expect(requests()).toHaveLength(1)
   })
 
   test('reads the files of the workflow, page by page', async () => {
@@ -450,20 +443,6 @@ describe('a run with a model', () => {
     expect(run.sent).toMatchObject([{ sourceId: many[7]!.id, payload: { n: 7 } }])
   })
 
-  test('that names its sources has no other tool, and the journal says why', async () => {
-    const payroll = webhookSource('Payroll', { amount: 1 })
-    const turns = [{ toolCalls: [{ name: 'send_to_payroll', arguments: { amount: 9 } }] }, send, done]
-    const agent = await createScriptedAgent(provider, turns)
-    const run = createInMemoryRun({ sources: [...sources, payroll], description: 'Send it to Order intake.' })
-    await run.execute(agent)
-    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
-    const tools = requests()[0]?.conversation.tools.map(({ name }) => name)
-    expect(tools).toEqual(['end_run', 'send_to_order_intake'])
-    const text =
-      'Tools that send: "Order intake", which the workflow\'s description names. The 2 other webhook sources of the organization have none in this run.'
-    expect(run.steps[1]).toMatchObject({ kind: 'note', data: { code: 'sources_selected', text } })
-  })
-
   test('records what each request says, before it is sent', async () => {
     const talkAndSend: ModelTurn = { text: 'I send it.', toolCalls: [{ name: 'Send to?', arguments: {} }, sendOrder] }
     const agent = await createScriptedAgent(provider, [talkAndSend, talk, send, done])
@@ -536,21 +515,6 @@ describe('the earlier runs of the session', () => {
       expect(read(0)).toContain(text)
     }
     expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'model_answer', 'tool_call', 'tool_result'])
-  })
-
-  test('are left out, oldest first and whole, beyond the token budget, with a note, if the model gives no summary', async () => {
-    const agent = await createScriptedAgent(provider, [{ text: '' }, idle], { config: { historyTokens: 1_000 } })
-    const history = [earlier(1), earlier(2, 2_000), earlier(3, 900), earlier(4, 900)]
-    const run = startRun({ history })
-    await run.execute(agent)
-    expect(read(1)).toContain('context 4')
-    expect(read(1)).toContain('context 3')
-    expect(read(1)).not.toContain('context 2')
-    expect(read(1)).not.toContain('context 1')
-    expect(read(1)).toContain('2 older runs of the session are not shown.')
-    expect(run.dataOf('note').find(({ code }) => code === 'history_shortened')).toMatchObject({
-      text: 'The session has 4 earlier runs; the model sees the newest 2, since more would exceed 1000 tokens.',
-    })
   })
 
   test('are halved once when the API refuses the prompt as too long', async () => {

@@ -129,6 +129,8 @@ describe('earlier runs that exceed their share of the prompt', () => {
     await run.execute(agent)
     expect(summaries(run)).toMatchObject([{ text: '', cost_micros: 110 }])
     expect(promptOf()).toContain('2 older runs of the session are not shown.')
+    const text = 'The session has 5 earlier runs; the model sees the newest 3, since more would exceed 300 tokens.'
+    expect(run.dataOf('note')).toContainEqual({ code: 'history_shortened', text })
   })
 
   test('are in a summary that was cut off at its length limit, as far as it goes', async () => {
