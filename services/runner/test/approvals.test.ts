@@ -31,8 +31,6 @@ async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none
   })
 }
 
-const ORDER_INTAKE = `organization_id = $1 AND name = 'Order intake'`
-
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
 
 const waitForApproval = (start: AcceptedStart) => fixture.waitForStatus(start, 'waiting')
@@ -278,32 +276,26 @@ describe('a payload to a source that asks for approval', () => {
     expect(payloads()).toEqual(['/orders one', '/orders two', '/audit two', '/audit one'])
   })
 
-  test('waits for an approval of the new URL when the URL is being edited while it asks', async () => {
+  test.each([
+    [
+      'waits for an approval of the new URL when the URL is being edited',
+      `endpoint_url = endpoint_url || '/new'`,
+      true,
+    ],
+    ['does not wait when the source is being deleted', 'deleted_at = now()', false],
+  ])('%s while it asks', async (_what, change, isWaiting) => {
     await fixture.startRunner()
     await setApproval('Order intake', 'always')
     const one = await inTransaction(fixture.db, async (client) => {
-      const edit = `UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${ORDER_INTAKE}`
-      await client.query(edit, [acme.organizationId])
+      const where = `organization_id = $1 AND name = 'Order intake'`
+      await client.query(`UPDATE webhook_sources SET ${change} WHERE ${where}`, [acme.organizationId])
       const started = await fixture.start(acme, { context: 'one' })
       await untilLocked(fixture.db.pool, 'FROM webhook_sources')
       return started
     })
-    const { approvals } = await waitForApproval(one)
-    expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders/new` }])
-  })
-
-  test('does not wait when the source is being deleted while it asks', async () => {
-    await fixture.startRunner()
-    await setApproval('Order intake', 'always')
-    const one = await inTransaction(fixture.db, async (client) => {
-      await client.query(`UPDATE webhook_sources SET deleted_at = now() WHERE ${ORDER_INTAKE}`, [acme.organizationId])
-      const started = await fixture.start(acme, { context: 'one' })
-      await untilLocked(fixture.db.pool, 'FROM webhook_sources')
-      return started
-    })
-    await fixture.waitForRuns([one])
-    expect(await fixture.run(one.startId)).toMatchObject({ status: 'failed', approvals: [] })
-    expect(payloads()).toEqual(['/audit one'])
+    const { approvals } = await fixture.waitForStatus(one, isWaiting ? 'waiting' : 'failed')
+    expect(approvals.map(({ endpoint_url: url }) => url)).toEqual(isWaiting ? [`${endpoint.url}/orders/new`] : [])
+    expect(payloads()).toEqual(isWaiting ? [] : ['/audit one'])
   })
 })
 
