@@ -16,7 +16,6 @@ export class ExpressionError extends Error {
   override name = 'ExpressionError'
 }
 
-/** A compiled CEL expression. */
 export type Expression = ReturnType<typeof compileExpression>
 
 /**

@@ -60,7 +60,6 @@ export interface Rules {
   readonly deliveries: readonly Rule[]
 }
 
-/** One delivery of a `rules.yaml`. */
 export interface Rule {
   /** The name of the webhook source as the file has it. */
   readonly to: string

@@ -10,18 +10,18 @@ export interface CaseResult {
   readonly score: RunScore
 }
 
-export interface EvaluateOptions {
+/** Executes every case `repeats` times, `concurrency` at once. Resolves to the results in the order of the cases. */
+export async function evaluate({
+  cases,
+  agentFor,
+  repeats = 1,
+  concurrency = 1,
+}: {
   readonly cases: readonly EvaluationCase[]
-  /** Creates the agent that executes the run of a case. */
   readonly agentFor: (entry: EvaluationCase, repeat: number) => Agent
   readonly repeats?: number
-  /** Runs at once. */
   readonly concurrency?: number
-}
-
-/** Executes every case `repeats` times, and resolves to the results in the order of the cases. */
-export async function evaluate(options: EvaluateOptions): Promise<CaseResult[]> {
-  const { cases, agentFor, repeats = 1, concurrency = 1 } = options
+}): Promise<CaseResult[]> {
   const jobs = cases.flatMap((entry) => Array.from({ length: repeats }, (_, index) => ({ entry, repeat: index + 1 })))
   const results: CaseResult[] = []
   const left = jobs.entries()

@@ -26,10 +26,8 @@ usage or a case file that is not valid.
   --replay         with --record: never sends a request to the provider
 `
 
-/** Runs of a model at once. */
 const MODEL_CONCURRENCY = 4
 
-/** Where the command writes. */
 export interface EvaluateOutput {
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void

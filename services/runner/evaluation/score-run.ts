@@ -103,7 +103,6 @@ function takeMatch(
   return best
 }
 
-/** Compares a payload with the expected one, field by field. */
 export function scorePayload(expected: unknown, actual: unknown): PayloadScore {
   const score: PayloadScore = { correct: 0, missed: 0, wrong: 0, invented: 0, mistakes: [] }
   compare(expected, actual, [], score)

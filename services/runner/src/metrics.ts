@@ -92,7 +92,6 @@ export function createRunnerMetrics(registry: Registry, slots: number, activeSes
   }
 }
 
-/** Records the tokens, the cost and the latency of an answer of the model. */
 export function recordModelAnswer(
   { modelTokens, modelCost, modelAnswers }: RunnerMetrics,
   answer: ModelAnswerStep | SessionSummaryStep,

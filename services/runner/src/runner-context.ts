@@ -59,7 +59,6 @@ export interface RunnerOverrides {
   timing?: Partial<RunnerTiming>
 }
 
-/** The resources that the runner's code shares. */
 export type RunnerContext = Awaited<ReturnType<typeof createRunnerContext>>
 
 /** Connects lazily: an unavailable database, broker or dispatcher does not fail the start. */

@@ -38,7 +38,6 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
   })
 }
 
-/** Starts to acquire sessions and to run them. */
 async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
   const { activeSessions, timing } = ctx
   const leaseRenewer = startLeaseRenewer(ctx, (session) => reportLostLease(ctx, session))

@@ -52,7 +52,6 @@ export function startPlanning(
   return { stop: async () => void (await Promise.all(tasks.map((each) => each.stop()))) }
 }
 
-/** Executes a trial, and records what a run would do. */
 async function executeTrial(ctx: TrialContext, { run, rules }: ClaimedTrial, stopping: AbortSignal): Promise<void> {
   const planned = await planRun(ctx, {
     run,

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import {
   APPROVAL_DAYS,
   canonicalJson,
-  type DeliveryOutcome,
   type NewJournalStep,
   PAYLOAD_DEADLINE_MS,
   type ToolCallStep,
@@ -16,14 +15,9 @@ import type { AgentRun, DeliveryCall } from './agent.ts'
 /** The result of a delivery in the journal. */
 export type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
 
-/**
- * Outcomes after which the payload may have arrived, although the endpoint gave no answer (contract README,
- * "Deliveries").
- */
-const POSSIBLY_SENT: ReadonlySet<DeliveryOutcome> = new Set(['timed_out', 'unreachable', 'unknown'])
-
+/** Whether the payload may have arrived, although the endpoint gave no answer (contract README, "Deliveries"). */
 export function mayHaveArrived({ outcome }: Pick<RecordedDelivery, 'outcome'>): boolean {
-  return POSSIBLY_SENT.has(outcome)
+  return ['timed_out', 'unreachable', 'unknown'].includes(outcome)
 }
 
 const digests = new WeakMap<object, string>()

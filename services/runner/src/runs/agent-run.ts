@@ -11,7 +11,6 @@ import type { StoredRun } from './run-store.ts'
 /** Notes that executeRun writes. The agent does not see them: it resumes from its own steps only. */
 export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_failed' } as const
 
-/** An attempt at a run. */
 export interface Attempt {
   readonly dispatcher: Omit<DispatcherClient, 'close'>
   readonly tracing: Tracing

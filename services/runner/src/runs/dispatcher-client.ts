@@ -67,7 +67,6 @@ export interface DispatcherAnswer {
   readonly journal?: unknown
 }
 
-/** Client of the dispatcher's internal API. */
 export type DispatcherClient = ReturnType<typeof createDispatcherClient>
 
 /**

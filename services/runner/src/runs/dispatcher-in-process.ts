@@ -7,7 +7,6 @@ export type LocalDispatcher = Readonly<
   Record<'sendPayload' | 'callLookup', (call: OperationCall) => Promise<OperationResult>>
 >
 
-/** Creates the way to a dispatcher in this process. */
 export function createDispatcherInProcess({ sendPayload, callLookup }: LocalDispatcher): DispatcherTransport {
   return {
     async send(delivery, signal) {

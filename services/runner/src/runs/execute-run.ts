@@ -19,7 +19,6 @@ import { openJournal } from './journal.ts'
 import type { RunStore } from './run-store.ts'
 import { sleep } from '../sleep.ts'
 
-/** What executing a run needs. */
 export interface RunContext {
   readonly agent: Agent
   readonly dispatcher: DispatcherClient

@@ -10,10 +10,7 @@ export const MAX_STATEMENT_TIMEOUTS = 3
 /** A statement that times out although the database answers others. */
 export class SlowStatementError extends Error {
   override name = 'SlowStatementError'
-
-  constructor() {
-    super(`A statement timed out ${MAX_STATEMENT_TIMEOUTS} times while the database answered others`)
-  }
+  override message = `A statement timed out ${MAX_STATEMENT_TIMEOUTS} times while the database answered others`
 }
 
 /**

@@ -72,14 +72,7 @@ export interface StoredRun extends RunRecords {
   parkForApproval(request: Pick<ApprovalRequest, 'position' | 'payloads'>): Promise<'parked' | 'decided'>
 }
 
-export interface RunStore {
-  /** @param prefetched What acquiring the session read of the sources: it answers the first `listSmallSources`. */
-  open(
-    lease: ActiveLease,
-    run: Pick<ClaimedRun, 'id' | 'organizationId' | 'number' | 'workflow'>,
-    prefetched?: readonly SourceForAgent[] | null,
-  ): StoredRun
-}
+export type RunStore = ReturnType<typeof createRunStore>
 
 /**
  * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call
@@ -94,7 +87,7 @@ export function createRunStore(
     onNearlySpent = () => {},
     secrets = null,
   }: { onNearlySpent?: (organizationId: string, budget: SpentBudget) => void; secrets?: SecretBox | null } = {},
-): RunStore {
+) {
   const append = batchAtFirst(db, (appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
     maxSize: MAX_BATCH,
     maxBytes: MAX_BATCH_BYTES,
@@ -117,7 +110,13 @@ export function createRunStore(
   )
 
   return {
-    open(lease, { id: runId, organizationId, number, workflow: { id: workflowId } }, prefetched) {
+    /** @param prefetched What acquiring the session read of the sources: it answers the first `listSmallSources`. */
+    open(
+      lease: ActiveLease,
+      run: Pick<ClaimedRun, 'id' | 'organizationId' | 'number' | 'workflow'>,
+      prefetched?: readonly SourceForAgent[] | null,
+    ): StoredRun {
+      const { id: runId, organizationId, number, workflow } = run
       const { sessionId, abort } = lease
       const retry = <Result>(operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
         retryWhileUnavailable({ db, signal: abort }, operation)
@@ -136,7 +135,8 @@ export function createRunStore(
           if (!(await retry((timeouts) => append(added, timeouts)))) throw new LeaseLostError()
         },
         recordPrompt: (position, prompt) => retry(() => recordRunPrompt(db, runId, position, prompt)),
-        reserveCost: (request) => retry(() => reserveCost(db, { organizationId, workflowId, runId, ...request })),
+        reserveCost: (request) =>
+          retry(() => reserveCost(db, { organizationId, workflowId: workflow.id, runId, ...request })),
         async settleCost(turn, cost) {
           const nearlySpent = await retry(() => settleCost(db, { organizationId, runId, turn, cost }))
           for (const budget of nearlySpent) onNearlySpent(organizationId, budget)
@@ -167,8 +167,8 @@ export function createRunStore(
             model,
             key: decryptOrNull(secrets, { organizationId, id }, key),
           })),
-        listFiles: () => retry(() => listWorkflowFiles(db, organizationId, workflowId)),
-        readFile: (fileId) => retry(() => readFileShared(organizationId, workflowId, fileId)),
+        listFiles: () => retry(() => listWorkflowFiles(db, organizationId, workflow.id)),
+        readFile: (fileId) => retry(() => readFileShared(organizationId, workflow.id, fileId)),
         readApproval: (deliveryId) => retry(() => readApproval(db, organizationId, deliveryId)),
         parkForSource: (request) => park(() => parkForSource(db, owner, { organizationId, runId, lease, ...request })),
         parkForApproval: (request) =>

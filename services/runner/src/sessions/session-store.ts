@@ -22,7 +22,6 @@ export interface Released {
   readonly kind: 'released'
 }
 
-/** The session leases of this runner. */
 export type SessionStore = ReturnType<typeof createSessionStore>
 
 /**

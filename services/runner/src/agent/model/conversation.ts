@@ -41,7 +41,6 @@ export function formatFirstMessage(
     .join('\n\n')
 }
 
-/** The conversation in the form of the AI SDK. */
 export function toMessages(first: string, steps: readonly (JournalStep | NewJournalStep)[]): ModelMessage[] {
   return listConversation(first, steps).map((message): ModelMessage => {
     if (message.role === 'user') return { role: 'user', content: message.text }

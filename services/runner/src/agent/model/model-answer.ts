@@ -16,7 +16,6 @@ import type { ModelAnswer } from './model-question.ts'
 import { listAnswers, type ModelRun } from './model-run.ts'
 import type { Toolbox } from './model-tools.ts'
 
-/** An answer of the model, and how it came about. */
 export interface Answered {
   readonly answer: ModelAnswer
   readonly latencyMs: number

@@ -82,9 +82,8 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
   'openai-compatible': {
     tracingName: 'openai',
     optionsKey: 'model',
-    baseUrl() {
-      throw new TypeError('AGENT_BASE_URL is missing')
-    },
+    // The settings require one.
+    baseUrl: () => '',
     async createModel({ modelName, apiKey }, { baseURL, fetch }) {
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
       return createOpenAICompatible({

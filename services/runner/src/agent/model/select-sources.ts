@@ -1,5 +1,5 @@
 import { findNamedSources, RULES_FILE_NAME, truncateText } from '@workflow-service/contract'
-import type { LookupForAgent, SourceForAgent, SourceName } from '@workflow-service/database'
+import type { SourceForAgent, SourceName } from '@workflow-service/database'
 import type { AgentRun } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
 
@@ -14,18 +14,6 @@ const MAX_NAMES_LENGTH = 2_000
 /** The examples of all tools together, as JSON: their schemas are in every request to the model. */
 const MAX_EXAMPLE_BYTES = 2 * 1_048_576
 
-/** The webhook sources that a model can use in a run. */
-export interface SelectedSources {
-  /** Those with a tool. */
-  readonly available: readonly SourceForAgent[]
-  /** Those that get a tool when a search finds them. */
-  readonly searchable: readonly SourceName[]
-  /** The look-ups that the workflow names. */
-  readonly lookups: readonly LookupForAgent[]
-  /** Which have a tool and why, for people; null without any source. */
-  readonly reason: string | null
-}
-
 /**
  * Selects the sources that get tools (docs/agents.md, "Least privilege"): those that the workflow's description or
  * `rules.yaml` names, and no others. If none is named: all of a few; of many, those that searches found, which are in
@@ -35,7 +23,7 @@ export interface SelectedSources {
 export async function selectSources(
   run: Pick<AgentRun, 'run' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'>,
   foundIds: readonly string[] = [],
-): Promise<SelectedSources> {
+) {
   const sources = await run.listSources()
   const { description, rulesFileId } = run.run.workflow
   const rules = rulesFileId === null ? '' : ((await run.readFile(rulesFileId)) ?? '')
@@ -67,9 +55,12 @@ export async function selectSources(
     ...(namesSource(byRules) ? [RULES_FILE_NAME] : []),
   ]
   return {
+    /** The sources that have a tool. */
     available,
     lookups,
+    /** Those that get a tool when a search finds them. */
     searchable: mustBeNamed ? [] : others,
+    /** Which have a tool and why, for people; null without any source. */
     reason: sources.length === 0 ? null : describeSelection(available, others.length, namedBy, mustBeNamed),
   }
 }
