@@ -106,10 +106,10 @@ const FATAL: [what: string, code: string, turns: ModelTurn[], config?: Partial<M
   ['a filtered answer', 'model_refused', [{ text: 'Well', finishReason: 'content_filter' }]],
   ['a filtered prompt', 'model_refused', [{ failure: 'prompt_blocked' }]],
   ['no answer twice', 'model_answer_invalid', [{}, {}]],
-  ['too many calls', 'model_answer_invalid', [{ toolCalls: Array.from({ length: 101 }, () => send('1')) }]],
   ['too many list items', 'model_answer_invalid', [{ toolCalls: [many, send('1'), many] }]],
 ]
 const FATAL_OF_ONE: typeof FATAL = [
+  ['too many calls', 'model_answer_invalid', [{ toolCalls: Array.from({ length: 101 }, () => send('1')) }]],
   [
     'an answer that drips for too long',
     'model_unavailable',
