@@ -55,6 +55,7 @@ export interface HttpServer {
 
 /** For the request line and the headers together. */
 const MAX_HEADER_BYTES = 16 * 1024
+/** The default of Node, which is half of what its documentation has as `maxHeadersCount`. */
 const MAX_HEADERS = 1_000
 /**
  * How long the server keeps a connection after a refusal: closing a socket with unread bytes makes TCP discard the
@@ -132,7 +133,6 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     },
     handle,
   )
-  server.maxHeadersCount = MAX_HEADERS
   // Expectations other than 100-continue are ignored, as RFC 9110, section 10.1.1 allows.
   server.on('checkExpectation', handle)
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
