@@ -77,10 +77,7 @@ export interface SessionsApi {
   get(id: string, options?: RequestOptions): Promise<Session>
 }
 
-interface RawPage {
-  data: Workflow[]
-  pagination: PageInfo
-}
+type RawPage = Pick<Page<Workflow>, 'data' | 'pagination'>
 
 /** Chromium sends its own. The version is that of package.json. */
 const USER_AGENT = 'workflow-service-client/1.0.0'

@@ -45,15 +45,12 @@ export interface ResponseObject {
   readonly content?: Content
 }
 
-export type Content = Readonly<
-  Record<
-    string,
-    {
-      readonly schema: Schema
-      readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
-    }
-  >
->
+interface MediaType {
+  readonly schema: Schema
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}
+
+export type Content = Readonly<Record<string, MediaType>>
 
 export interface Schema {
   readonly $ref?: string

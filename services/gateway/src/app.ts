@@ -107,12 +107,11 @@ function allowOrigins(origins: readonly string[]): RequestHandler {
     optionsSuccessStatus: 200,
   })
   return (req, res, next) => {
-    const { origin } = req.headers
-    // `cors` would answer every OPTIONS request. One that is no preflight is an unknown method like any other.
-    const mayUseCors = req.method !== 'OPTIONS' || req.headers['access-control-request-method'] !== undefined
-    if (origin === undefined || !origins.includes(origin) || !mayUseCors) return next()
-    // `cors` sends the answer to a preflight itself.
-    if (req.method === 'OPTIONS') res.setHeader('X-Request-Id', res.locals.requestId)
+    const { origin = '', 'access-control-request-method': requested } = req.headers
+    const isOptions = req.method === 'OPTIONS'
+    // `cors` answers every OPTIONS request. One that is no preflight is an unknown method like any other.
+    if (!origins.includes(origin) || (isOptions && requested === undefined)) return next()
+    if (isOptions) res.setHeader('X-Request-Id', res.locals.requestId)
     return allow(req, res, next)
   }
 }

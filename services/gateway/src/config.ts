@@ -72,5 +72,4 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env) {
   }
 }
 
-/** The gateway's configuration. */
 export type GatewayConfig = ReturnType<typeof readGatewayConfig>

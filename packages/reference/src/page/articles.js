@@ -32,11 +32,8 @@ export function showArticle({ movesFocus }) {
   setMenu(false)
   for (let box = target?.parentElement; box; box = box.parentElement)
     if (box instanceof HTMLDetailsElement) box.open = true
-  if (target && target !== article) {
-    // Tab goes on from it: the browser has moved there, and a focused heading would lead back to the top.
-    target.scrollIntoView()
-    return
-  }
+  // Tab goes on from a part, where the browser has moved: a focused heading would lead back to the top.
+  if (target && target !== article) return target.scrollIntoView()
   scrollTo(0, 0)
   if (movesFocus) one('h1', article).focus({ preventScroll: true })
 }

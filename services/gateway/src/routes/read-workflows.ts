@@ -1,22 +1,23 @@
-import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
-import { listWorkflows as listWorkflowRows } from '@workflow-service/database'
+import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type OPERATIONS, type PageInfo } from '@workflow-service/contract'
+import { listWorkflows as listWorkflowRows, type Principal } from '@workflow-service/database'
 import {
   type ApiError,
   byTime,
   decodeCursor,
   encodeCursor,
   notFound,
+  type OperationRules,
   serviceUnavailable,
 } from '@workflow-service/service-kit'
 import type { Static } from '@workflow-service/contract/type'
 import { type GatewayContext, LIST_WAIT_MS } from '../gateway-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
-import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'
+import type { PublicApiHandlers } from './operation-handlers.ts'
 
 const cursorsOf = (organizationId: string, search: string) => byTime(`workflows ${organizationId} ${search}`)
 
 /** Requires the cursor to come from a page of the same list. */
-export const listWorkflowsRules: PublicApiRules<'listWorkflows'> = {
+export const listWorkflowsRules: OperationRules<typeof OPERATIONS.listWorkflows, Principal> = {
   query: ({ cursor = '', search = '' }, { principal: { organizationId } }) => {
     if (cursor === '' || decodeCursor(cursorsOf(organizationId, search), cursor)) return []
     const message = 'must be the next_cursor of a page of this list with the same search; omit it to begin anew'

@@ -19,7 +19,6 @@ const MAX_WAITS = 10_000
 /** Of an organization, half. One more is answered at once. */
 const SLOTS = { total: MAX_WAITS, perKey: MAX_WAITS / 2, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
 
-/** Creates the store. */
 export function createRunWaits(db: Db, logger: Logger) {
   const waits = new Map<string, { organizationId: string; ends: Set<(over: Over) => void> }>()
   const slots = createInFlightLimiter(SLOTS)
