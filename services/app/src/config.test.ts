@@ -26,6 +26,15 @@ describe('APP_URL', () => {
   )
 })
 
+test('A mail server needs a host and a sender with an address', () => {
+  const sender = 'Workflows <w@example.com>'
+  expect(read({ SMTP_URL: 'smtp://a:b%2Fc@mail.example', SMTP_FROM: sender }).smtp?.url.hostname).toBe('mail.example')
+  expect(() => read({ SMTP_URL: 'smtp://a:b/c@mail.example', SMTP_FROM: sender })).toThrow(
+    /^(?!.*b\/c)[^]*must have a host/,
+  )
+  expect(() => read({ SMTP_URL: 'smtp://mail.example', SMTP_FROM: 'Workflows' })).toThrow(/SMTP_FROM/)
+})
+
 test('Sign-in with OpenID Connect needs all of its settings', () => {
   expect(() => read({ OIDC_ISSUER: 'https://id.example' })).toThrow(
     /OIDC_CLIENT_ID is missing[^]*OIDC_CLIENT_SECRET is missing[^]*APP_URL is missing/,

@@ -52,12 +52,16 @@ export const AppSettings = Type.Object({
       writeOnly: true,
       pattern: '^smtps?://',
       description:
-        'The mail server for notices, with user and password: smtps:// for TLS from the start (port 465), smtp:// for STARTTLS (port 587). Without it, no email is sent.',
+        'The mail server for notices, with user and password: smtps:// for TLS from the start (port 465), smtp:// for STARTTLS (port 587), without which a password is sent on this machine only. Without it, no email is sent.',
       examples: ['smtp://user:password@mail.example.com:587'],
     }),
   ),
   SMTP_FROM: Type.Optional(
-    Type.String({ description: 'The sender of notices.', examples: ['Workflows <workflows@example.com>'] }),
+    Type.String({
+      pattern: '[^\\s<>@]@[^\\s<>@]',
+      description: 'The sender of notices.',
+      examples: ['Workflows <workflows@example.com>'],
+    }),
   ),
   DATABASE_POOL_SIZE: SharedSettings.poolSize({ default: 10 }),
   ...quotaSettings,
@@ -80,6 +84,7 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', i
 export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(AppSettings, env, {
     otherErrors: [...oidcErrors(env), ...appUrlErrors(env), ...smtpErrors(env)],
+    parsers: { SMTP_URL: parseSmtpUrl },
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
@@ -112,6 +117,13 @@ function appUrlErrors({ APP_URL: text = '' }: NodeJS.ProcessEnv): string[] {
   return [
     `APP_URL must have no path: the application is served at the root of its host (it is ${JSON.stringify(text)}).`,
   ]
+}
+
+/** A slash or `#` of a password would end the host. */
+function parseSmtpUrl(text: string): URL {
+  const url = URL.parse(text)
+  if (!url?.hostname) throw new Error('must have a host; write / and # of a password as %2F and %23')
+  return url
 }
 
 function smtpErrors({ SMTP_URL: url = '', SMTP_FROM: from = '' }: NodeJS.ProcessEnv): string[] {

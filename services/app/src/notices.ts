@@ -12,6 +12,7 @@ import {
 import { ApiError, describeError, newRequestId, withTimeout } from '@workflow-service/service-kit'
 import { createTransport } from 'nodemailer'
 import type { AppServiceContext } from './app-service-context.ts'
+import { LOOPBACK_NAME } from './require-host.ts'
 
 type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger'>
 
@@ -93,7 +94,9 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
   const { smtp, appUrl } = config
   if (!smtp) return 'Email is not set up: SMTP_URL is not set.'
   const transport = createTransport({
-    url: smtp.url,
+    url: smtp.url.href,
+    // A proxy that is on the way could leave STARTTLS out of what the server offers.
+    requireTLS: smtp.url.password !== '' && !LOOPBACK_NAME.test(smtp.url.hostname),
     dnsTimeout: STEP_TIMEOUT_MS,
     connectionTimeout: STEP_TIMEOUT_MS,
     greetingTimeout: STEP_TIMEOUT_MS,

@@ -329,6 +329,10 @@ describe('Notices', () => {
     isRefusing = true
     const refused = await data.call(admin, 'testMyNotices')
     expect(refused.body.error).toContain('Mailbox full')
+    const elsewhere = new URL(data.app.config.smtp!.url.href.replace('//127.0.0.1', '//user:password@127.1'))
+    const { url } = await data.app.startAnother({ smtp: { url: elsewhere, from: 'w@example.com' } }, false)
+    expect((await data.call(organization.member, 'testMyNotices', { url })).body.error).toContain('STARTTLS')
+    await db.pool.query('DELETE FROM notices WHERE user_id = $1', [organization.member.userId])
     expect((await data.call(admin, 'testNoticeWebhook')).status).toBe(404)
     expect(await list()).toMatchObject([{ status: 'waiting', attempts: 1, error: refused.body.error }])
     isRefusing = false
