@@ -12,7 +12,8 @@ import { DEFAULT_TIMING as RUNNER_TIMING } from '../services/runner/src/runner-c
 import { createServiceToken } from '../packages/webhook-token/src/index.js'
 
 const root = join(import.meta.dirname, '..')
-const exclude = ['**/node_modules', '**/generated', '**/dist', '.local*']
+// Patterns would be joined with the root, whose name may have brackets.
+const exclude = (path: string): boolean => /(^|\/)(node_modules|generated|dist)$|^\.local/.test(path)
 const documents = globSync('**/*.md', { cwd: root, exclude }).toSorted()
 const sources = globSync('{.ci,infra,packages,services}/**/*.{ts,tsx,js,mjs,sql,prisma,css,yaml}', {
   cwd: root,

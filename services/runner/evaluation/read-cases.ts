@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
+import { relative } from 'node:path'
 import { compile } from '@workflow-service/contract'
 import { CaseFile, type EvaluationCase, Matcher } from './case-schema.ts'
 
@@ -14,7 +15,7 @@ const checkMatcher = compile(Matcher)
  *   unknown matcher.
  */
 export function readCases(pattern: string): EvaluationCase[] {
-  const files = globSync(pattern).toSorted()
+  const files = globSync(relative('', pattern)).toSorted()
   if (files.length === 0) throw new UsageError(`No case file matches ${pattern}`)
   const ids = new Set<string>()
   return files.flatMap((file) => {
