@@ -40,10 +40,7 @@ interface Model {
 type PodTemplate = NonNullable<IDeployment['spec']>['template']
 type Policy = NonNullable<INetworkPolicy['spec']>
 
-const WITH_COMPONENTS = {
-  resources: ['small'],
-  components: ['components/model', 'components/oidc', 'components/tracing'],
-}
+const WITH_COMPONENTS = { resources: ['small'], components: globSync('components/*', { cwd: here }).toSorted() }
 const migration = render(join(here, 'migration'))
 const small = render(join(here, 'small'))
 const large = render(join(here, 'large'))
@@ -173,7 +170,7 @@ describe('the network policies', () => {
   test('let only the dispatcher leave the cluster, and a component only the service that it is for', () => {
     expect(leavesCluster(small)).toEqual(['dispatcher'])
     expect(leavesCluster(large)).toEqual(['dispatcher'])
-    expect(leavesCluster(complete)).toEqual(['dispatcher', 'runner', 'app'])
+    expect(leavesCluster(complete)).toEqual(['dispatcher', 'app', 'runner', 'app'])
   })
 
   test('deny every pod what no policy allows', () => {
