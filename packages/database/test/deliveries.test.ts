@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, jest, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
 import {
   claimDeliveries,
   createResendJob,
@@ -144,13 +145,20 @@ test('no payload is in two jobs at once, also of those that are created at the s
       perSecond: 1,
       by: operatorOf(organizationId),
     })
-  const created = await Promise.all([create('unreachable'), create('invalid'), create('unreachable')])
-  expect(created.toSorted()).toEqual([false, false, true])
+  const { pool } = acme.db
+  const holder = await pool.connect()
+  await holder.query('BEGIN; LOCK TABLE resend_jobs IN EXCLUSIVE MODE')
+  const creating = Promise.all([create('unreachable'), create('invalid')])
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await waitUntil(async () => (await pool.query(waiting)).rowCount === 2)
+  await holder.query('COMMIT')
+  holder.release()
+  expect((await creating).filter(Boolean)).toHaveLength(1)
   const total = async () => (await previewResends(acme.db, viewer, { outcome: 'unreachable', sourceId })).total
   expect(await total()).toBe(0)
-  await acme.db.pool.query('UPDATE resend_jobs SET done = 1')
+  await pool.query('UPDATE resend_jobs SET done = 1')
   expect(await total()).toBe(1)
-  await acme.db.pool.query(`UPDATE resend_jobs SET status = 'stopped', finished_at = now()`)
+  await pool.query(`UPDATE resend_jobs SET status = 'stopped', finished_at = now()`)
   expect(await total()).toBe(3)
 })
 
