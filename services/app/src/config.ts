@@ -83,15 +83,15 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', i
  */
 export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(AppSettings, env, {
-    otherErrors: [...oidcErrors(env), ...appUrlErrors(env), ...smtpErrors(env)],
-    parsers: { SMTP_URL: parseSmtpUrl },
+    otherErrors: [...oidcErrors(env), ...smtpErrors(env)],
+    parsers: { APP_URL: parseOrigin, OIDC_ISSUER: parseIssuer, SMTP_URL: parseSmtpUrl },
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
     ...toServiceConfig(settings),
     ...toClientConfig(settings),
     /** An origin. */
-    appUrl: settings.APP_URL === undefined ? undefined : new URL(settings.APP_URL).origin,
+    appUrl: settings.APP_URL,
     apiUrl: settings.API_URL?.replace(/\/+$/, ''),
     metricsPort: settings.METRICS_PORT,
     /** How long a stop serves requests, not ready, before it closes the port. */
@@ -111,16 +111,24 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
 export type AppConfig = ReturnType<typeof readAppConfig>
 
 /** The page, its cookies and its API are at the root of the host. */
-function appUrlErrors({ APP_URL: text = '' }: NodeJS.ProcessEnv): string[] {
-  const url = URL.parse(text.trim())
-  if (!url || `${url.pathname}${url.search}${url.hash}` === '/') return []
-  return [
-    `APP_URL must have no path: the application is served at the root of its host (it is ${JSON.stringify(text)}).`,
-  ]
+function parseOrigin(text: string): string | undefined {
+  const { origin, pathname, search, hash } = new URL(text)
+  if (`${pathname}${search}${hash}` === '/') return origin
+  throw new Error(
+    `must have no path: the application is served at the root of its host (it is ${JSON.stringify(text)})`,
+  )
+}
+
+function parseIssuer(text: string): string | undefined {
+  const { protocol, hostname } = new URL(text)
+  if (protocol === 'https:' || LOOPBACK_NAME.test(hostname)) return text
+  throw new Error(
+    `must be an https URL: over http, anybody on the way could sign in as anybody. Only an issuer on this machine may be on http, for development (it is ${JSON.stringify(text)})`,
+  )
 }
 
 /** A slash or `#` of a password would end the host. */
-function parseSmtpUrl(text: string): URL {
+function parseSmtpUrl(text: string): URL | undefined {
   const url = URL.parse(text)
   if (!url?.hostname) throw new Error('must have a host; write / and # of a password as %2F and %23')
   return url
@@ -136,15 +144,5 @@ function oidcErrors(env: NodeJS.ProcessEnv): string[] {
   const missing = names.filter((name) => !env[name]?.trim())
   if (missing.length === names.length) return []
   if (!env['APP_URL']?.trim()) missing.push('APP_URL')
-  const issuer = URL.parse(env['OIDC_ISSUER']?.trim() ?? '')
-  const insecure =
-    issuer?.protocol === 'http:' && !LOOPBACK_NAME.test(issuer.hostname)
-      ? [
-          `OIDC_ISSUER must be an https URL: over http, anybody on the way could sign in as anybody. Only an issuer on this machine may be on http, for development (it is ${JSON.stringify(issuer.href)}).`,
-        ]
-      : []
-  return [
-    ...insecure,
-    ...missing.map((name) => `${name} is missing: sign-in with OpenID Connect needs ${names.join(', ')} and APP_URL.`),
-  ]
+  return missing.map((name) => `${name} is missing: sign-in with OpenID Connect needs ${names.join(', ')} and APP_URL.`)
 }

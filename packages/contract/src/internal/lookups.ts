@@ -12,7 +12,6 @@ import { isJsonObject } from '../schema/payload-shape.ts'
 
 /** What a look-up connects to (contract README, "Look-ups"). */
 export const LOOKUP_KINDS = ['http', 'mcp'] as const
-export type LookupKind = (typeof LOOKUP_KINDS)[number]
 
 const DESCRIPTION_MAX_LENGTH = 1_000
 const PATH_MAX_LENGTH = 1_000

@@ -109,26 +109,17 @@ function toRunPrompts({ prompts, steps }: Found): AppAnswer<'getRunPrompts'> {
     messages.filter((message) => message.position !== null && message.position < position).length
   const answers = steps.flatMap(({ kind, position }) => (kind === 'model_answer' ? [position] : []))
   const askedPosition = prompts.at(-1)?.askedPosition ?? -1
-  const requests = [
-    ...answers.map((position, index) => ({ turn: index + 1, position, is_answered: true })),
-    ...(askedPosition > (answers.at(-1) ?? -1)
-      ? [{ turn: answers.length + 1, position: askedPosition, is_answered: false }]
-      : []),
-  ]
+  const asked = askedPosition > (answers.at(-1) ?? -1) ? [...answers, askedPosition] : answers
   return {
-    prompts: prompts.map(({ prompt: { instructions, tools, message, omitted_bytes = null } }) => ({
-      instructions,
-      tools: [...tools],
-      message,
-      omitted_bytes,
-    })),
+    prompts: prompts.map(({ prompt: { omitted_bytes = null, ...prompt } }) => ({ ...prompt, omitted_bytes })),
     messages: messages.map(({ role, ...message }) => ({
       role,
       content: 'text' in message ? message.text : 'parts' in message ? message.parts : message.results,
     })),
-    requests: requests.flatMap(({ turn, position, is_answered }) => {
+    requests: asked.flatMap((position, index) => {
       const prompt = promptAt(position)
-      return prompt === -1 ? [] : [{ turn, prompt, messages: countBefore(position), is_answered }]
+      const request = { turn: index + 1, messages: countBefore(position), is_answered: index < answers.length }
+      return prompt === -1 ? [] : [{ ...request, prompt }]
     }),
   }
 }

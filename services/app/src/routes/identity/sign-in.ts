@@ -24,10 +24,7 @@ import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
 import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
 
-interface VisitorRequest {
-  readonly principal: Visitor
-  readonly requestId: string
-}
+type VisitorRequest = Pick<AppRequestOf<'signIn'>, 'principal' | 'requestId'>
 
 /** Handlers of people who are not signed in yet: sign-in with a password, and one-time links. */
 export function signInHandlers(ctx: AppServiceContext) {
