@@ -1,4 +1,4 @@
-import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, type Command, Option } from 'commander'
 import type { CliContext, KeyContext, OperatorContext, OrganizationContext } from './cli-context.ts'
 import { HAS_OPERATOR } from './access.ts'
 import { UsageError } from './cli-error.ts'
@@ -88,18 +88,13 @@ export function argument(flags: string, description: string, parse?: Parse): Arg
   return parse ? declared.argParser(parse as (text: string) => unknown) : declared
 }
 
-/** The options of all commands. */
-export const FLAGS = new Set(['--json'])
+/** The options of all commands, and whether each takes a value. */
+export const FLAGS = new Map([['--json', false]])
 
 export function option(flags: string, description: string, parse?: Parse, defaultValue?: unknown): Option {
   const declared = new Option(flags, description).default(defaultValue)
-  for (const flag of [declared.short, declared.long]) if (flag !== undefined) FLAGS.add(flag)
-  if (!declared.required) return declared
-  return declared.argParser((text, earlier) => {
-    // Commander takes what follows as the value, also another option.
-    if (FLAGS.has(text)) throw new InvalidArgumentError(`Its value is missing: ${text} is an option.`)
-    return parse ? parse(text, earlier as never) : text
-  })
+  for (const flag of [declared.short, declared.long]) if (flag !== undefined) FLAGS.set(flag, declared.required)
+  return parse ? declared.argParser(parse as (text: string) => unknown) : declared
 }
 
 export function command(

@@ -16,11 +16,13 @@ type ExitStatus = 0 | 1 | 2 | 124 | 130
 /** Runs `wf` with these arguments and resolves to its exit status. Never rejects. */
 export async function runCli(args: readonly string[], overrides: CliOverrides = {}): Promise<ExitStatus> {
   const ctx = createCliContext(overrides)
-  const isJson = args.includes('--json')
+  const end = args.indexOf('--')
+  const before = end === -1 ? args : args.slice(0, end)
+  const isJson = before.includes('--json')
   let exitStatus: ExitStatus = 0
   const program = createProgram(ctx, isJson, (status) => (exitStatus = status))
   try {
-    checkPlace(args)
+    checkOptions(before)
     await program.parseAsync([...args], { from: 'user' })
     const endedBy = ctx.endedBy()
     return endedBy === 'interrupt' ? 130 : endedBy === 'timeout' ? 124 : exitStatus
@@ -37,18 +39,29 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
   }
 }
 
-/** @throws UsageError if an option precedes its command, which has it alone: to Commander it would be unknown. */
-function checkPlace(args: readonly string[]): void {
+/**
+ * @throws UsageError if an option precedes its command, which has it alone: to Commander it would be unknown; or if it
+ * follows one that needs a value: Commander would take it as the value, which only `--option=--value` means.
+ */
+function checkOptions(args: readonly string[]): void {
   const [first = '', second = ''] = args
   const isGroup = COMMANDS.some((each) => each.name === first && !('parts' in each))
   const flag = (isGroup ? second : first).split('=')[0]!
-  if (FLAGS.has(flag)) throw new UsageError(`a command is missing before ${flag} (run it with --help for usage)`)
+  if (FLAGS.has(flag)) throw new UsageError(`a command is missing before ${flag} ${SEE_HELP}`)
+  let option: string | undefined
+  for (const word of args) {
+    if (option !== undefined && FLAGS.has(word))
+      throw new UsageError(`the value of ${option} is missing: ${word} is an option ${SEE_HELP}`)
+    option = option === undefined && FLAGS.get(word) ? word : undefined
+  }
 }
+
+const SEE_HELP = '(run it with --help for usage)'
 
 /** Commander has no message for a command that needs another one: it shows that command's help. */
 function toUsageMessage({ code, message }: CommanderError): string {
   const reason = code === 'commander.help' ? 'a command is missing' : message.replace(/^error: /, '')
-  return `${reason} (run it with --help for usage)`
+  return `${reason} ${SEE_HELP}`
 }
 
 function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 0 | 1) => void): Command {
@@ -61,7 +74,7 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
     .version(readVersion(), '-V, --version', 'print the version')
     .addHelpText('after', `\n${[KEY_HELP, ...(HAS_OPERATOR ? [OPERATOR_HELP] : []), COMMON_HELP].join('\n\n')}`)
     .exitOverride()
-    .showHelpAfterError('(run it with --help for usage)')
+    .showHelpAfterError(SEE_HELP)
     .configureOutput({
       writeOut: (text) => terminal.write(text),
       // With --json, `runCli` prints the error as JSON.
@@ -144,7 +157,8 @@ DISPATCHER_URL and INTERNAL_API_TOKEN, for single commands SECRETS_KEY, APP_URL,
 AMQP_URL (packages/cli/README.md, "Settings"). Without DATABASE_URL, wf reads
 the settings of npm start from .local/env, or from LOCAL_DIR/env.`
 const COMMON_HELP = `Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130
-Ctrl-C. Every command prints JSON with --json. Times are UTC.`
+Ctrl-C. Every command prints JSON with --json. Times are UTC. What begins with a
+dash is written as --option=-VALUE, and an argument after --.`
 
 function printError(ctx: CliContext, error: unknown, isJson: boolean): void {
   const { terminal } = ctx

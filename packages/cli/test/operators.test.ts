@@ -260,8 +260,8 @@ describe('wf keys', () => {
     await create('Acme')
     const { name, ...key } = await createKey()
     expect({ name, ...key }).toMatchObject({ name: key.prefix, scopes: ['read', 'start'], expires_at: null })
-    expect(await createKey('--name', 'less', '--scopes', 'read', '--expires', '2999-12-31')).toMatchObject({
-      name: 'less',
+    expect(await createKey('--name=--json', '--scopes', 'read', '--expires', '2999-12-31')).toMatchObject({
+      name: '--json',
       scopes: ['read'],
       expires_at: '2999-12-31T00:00:00.000Z',
     })

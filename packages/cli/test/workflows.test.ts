@@ -74,6 +74,8 @@ describe('a workflow named by', () => {
   test('an unknown name is an error that says how to list them', async () => {
     const workflow = await run('export', '--workflow', 'Foward orders')
     expect(workflow.stderr).toBe('Error: There is no workflow Foward orders. List them with wf workflows list.\n')
+    const dashes = await run('workflows', 'show', '--', '--json')
+    expect(dashes.stderr).toBe('Error: There is no workflow --json. List them with wf workflows list.\n')
     const organization = await run('workflows', 'list', '--organization', 'Acm')
     expect(organization.stderr).toBe('Error: There is no organization Acm. List them with wf organizations list.\n')
   })
