@@ -60,7 +60,10 @@ export const DispatcherSettings = Type.Object({
     90,
     'Days that the journal of a run is kept after the run has ended. 0 keeps it as long as the run.',
   ),
-  RUN_RETENTION_DAYS: retentionSetting(365, 'Days that a run is kept after its end. 0 keeps runs and sessions forever.'),
+  RUN_RETENTION_DAYS: retentionSetting(
+    365,
+    'Days that a run is kept after its end. 0 keeps runs and sessions forever.',
+  ),
   SESSION_RETENTION_DAYS: retentionSetting(
     365,
     'Days that a session is kept after its last start, and at least as long as its runs. 0 keeps sessions forever.',
