@@ -3,7 +3,7 @@ import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api/index.ts'
-import { applyTheme } from './components/preferences.ts'
+import { applyPreferences } from './components/preferences.ts'
 import { Toaster } from './components/toaster.tsx'
 import { router } from './router.tsx'
 import './styles/tokens.css'
@@ -11,7 +11,7 @@ import './styles/base.css'
 import './styles/components.css'
 import './styles/pages.css'
 
-applyTheme()
+applyPreferences()
 
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root element.')

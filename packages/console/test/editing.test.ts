@@ -98,7 +98,7 @@ test('a description completes the names of webhook sources, not of ordinary word
   await page.getByText('Must have at most 50,000 characters.').waitFor()
 }, 60_000)
 
-test('a refused start says so once until its cause is gone; what is typed replaces the example, also one that arrives late; a narrow page shows every tab', async () => {
+test('a refused start says so once until its cause is gone; what is typed is not left without a question and replaces the example, also one that arrives late; a narrow page shows every tab', async () => {
   browser.expectProblem(/409/)
   const { owner, workflowId, sourceId } = await openFilled()
   const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
@@ -149,6 +149,8 @@ test('a refused start says so once until its cause is gone; what is typed replac
   await page.locator('form').getByRole('button', { name: 'Switch on' }).click()
   await page.getByText('It starts, but the built-in agent will refuse it.').waitFor()
   await refusal.waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'Edit', exact: true }).click()
+  await press(page, 'Stay here')
   expect(await text.inputValue()).toBe('order_id: A-1')
 }, 60_000)
 

@@ -375,7 +375,7 @@ test('menus work with the keyboard, and the removal of a person and the end of t
   expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
-test('the keyboard lists its keys, of which single ones can be switched off, and a theme is chosen', async () => {
+test('the keyboard lists its keys, of which single ones can be switched off, and a theme is chosen for every tab', async () => {
   const { page } = await open('/')
   await page.keyboard.press('?')
   const shortcuts = page.getByRole('dialog', { name: 'Shortcuts' })
@@ -384,8 +384,13 @@ test('the keyboard lists its keys, of which single ones can be switched off, and
   await page.keyboard.press('Escape')
   await shortcuts.waitFor({ state: 'detached' })
   await show(page, '/account')
+  const tab = await page.context().newPage()
+  await show(tab, '/account')
   await page.getByRole('radio', { name: 'Dark' }).check()
   expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
+  await tab.getByRole('radio', { name: 'Dark', checked: true }).waitFor()
+  expect(await tab.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
+  await tab.close()
   await page.getByRole('switch').uncheck()
   await page.keyboard.press('?')
   // On a keyboard for Cyrillic letters, too.

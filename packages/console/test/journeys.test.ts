@@ -99,7 +99,7 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   const secret = page.getByRole('dialog', { name: 'Signing secret of Order intake' })
   await press(secret.getByRole('button', { name: 'I stored it' }))
   await secret.waitFor({ state: 'detached' })
-  await heading('Order intake')
+  await hasFocus(page.getByRole('heading', { name: 'Order intake', level: 1 }))
   await link('test request').waitFor()
   expect(await page.getByText('Last verification').count()).toBe(0)
 
@@ -191,7 +191,7 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   await enter(page.getByRole('dialog', { name: 'New API key' }).getByRole('textbox', { name: 'Name' }), 'Shop')
   await keyboard.press('Control+s')
   await press(button('I stored it'))
-  await press(button('Revoke'))
+  await press(button('Revoke Shop'))
   await press(page.getByRole('dialog', { name: 'Revoke Shop?' }).getByRole('button', { name: 'Revoke key' }))
   await page.getByRole('cell', { name: 'Revoked' }).waitFor()
   // The button of the row is gone.

@@ -70,6 +70,10 @@ describe('every page', () => {
     }
 
     // What opens above a page.
+    await page.setViewportSize({ width: NARROW, height: 256 })
+    await follow(page, `/deliveries?open=${filled.deliveryId}`)
+    // It scrolls with its title, which would leave it no height.
+    expect((await page.locator('.dialog-body').boundingBox())?.height).toBeGreaterThan(256)
     await show(page, '/runs')
     await page.getByRole('button', { name: 'Filters' }).click()
     await page.getByRole('combobox', { name: 'Workflow' }).click()

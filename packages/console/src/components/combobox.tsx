@@ -1,7 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type ComponentProps, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import type { AppUserOut } from '@workflow-service/contract'
-import { call, describeError, queryFor } from '../api/index.ts'
+import { describeError, queryFor } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { fold } from './text.ts'
@@ -122,24 +121,23 @@ export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPicker
   )
 }
 
-/** Every user of the organization, page by page. */
-async function readAllUsers(): Promise<AppUserOut[]> {
-  const users: AppUserOut[] = []
-  for (let cursor: string | null | undefined; cursor !== null;) {
-    const page = await call('listUsers', { query: { limit: 100, ...(cursor ? { cursor } : {}) } })
-    users.push(...page.data)
-    cursor = page.pagination.next_cursor
-  }
-  return users
-}
-
-/** The users of the organization as the options of a field. */
+/** The people that a text finds, or without one the first ones, as the options of a field. */
 export function useUserOptions() {
-  const all = { queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers, refetchInterval: false } as const
-  const { data = [], error } = useQuery(all)
-  const options = data.map(({ id, email, first_name: first, last_name: last }) => ({
+  const [q, setSearch] = useState('')
+  const first = useQuery({ ...queryFor('listUsers', { query: { limit: SHOWN } }), enabled: q === '' })
+  const found = useQuery({
+    ...queryFor('search', { query: { q } }),
+    enabled: q !== '',
+    placeholderData: keepPreviousData,
+    refetchInterval: false,
+  })
+  const named = first.data?.data.map(({ id, email, first_name, last_name }) => {
+    return { id, title: `${first_name} ${last_name}`.trim(), detail: email }
+  })
+  const people = q === '' ? named : found.data?.data.filter(({ kind }) => kind === 'user')
+  const options = (people ?? []).map(({ id, title, detail }) => ({
     value: id,
-    label: [`${first} ${last}`.trim(), email].filter(Boolean).join(', '),
+    label: [...new Set([title, detail])].filter(Boolean).join(', '),
   }))
-  return { options, problem: error }
+  return { options, problem: first.error ?? found.error, onSearch: (text: string) => setSearch(text.trim()) }
 }

@@ -1,5 +1,5 @@
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
-import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { memo, type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { invalid, type List } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
 import { openForm } from './dialog.tsx'
@@ -34,20 +34,28 @@ interface TableProps<Row> {
 }
 
 interface Choice {
-  readonly ids: readonly string[]
-  readonly set: (ids: readonly string[]) => void
+  readonly ids: ReadonlySet<string>
+  readonly set: (ids: ReadonlySet<string>) => void
 }
 
-/** Chooses rows, or gives them up. */
-function ChoiceBox({ label, of, choice }: { label: string; of: readonly string[]; choice: Choice }) {
-  const others = choice.ids.filter((id) => !of.includes(id))
+/** Chooses rows, or gives them up. Named by its label, and by the element whose id is `heading`. */
+function ChoiceBox(props: { label: string; heading?: string; of: readonly string[]; choice: Choice }) {
+  const { label, heading, of, choice } = props
+  const id = useId()
+  const change = (isChosen: boolean) => {
+    const ids = new Set(choice.ids)
+    for (const each of of) ids[isChosen ? 'add' : 'delete'](each)
+    choice.set(ids)
+  }
   return (
     <input
+      id={id}
       type="checkbox"
       aria-label={label}
+      aria-labelledby={heading && `${id} ${heading}`}
       title={label}
-      checked={of.length > 0 && others.length + of.length === choice.ids.length}
-      onChange={({ target }) => choice.set(target.checked ? [...others, ...of] : others)}
+      checked={of.length > 0 && of.every((each) => choice.ids.has(each))}
+      onChange={({ target }) => change(target.checked)}
     />
   )
 }
@@ -60,6 +68,7 @@ export const Table = memo(TableOf) as typeof TableOf
 
 function TableOf<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
   const { label, isLabelShown, rows, rowLink, choice } = props
+  const tableId = useId()
   const columns = props.columns.filter(({ isOptional, cell }) => !isOptional || rows.some((row) => cell(row) !== null))
   return (
     <table className="data-list">
@@ -83,12 +92,12 @@ function TableOf<Row extends { id: string }>(props: TableProps<Row> & { rows: re
           <tr key={row.id} data-row={row.id}>
             {choice ? (
               <td className="choice">
-                <ChoiceBox label="Select" of={[row.id]} choice={choice} />
+                <ChoiceBox label="Select" heading={`${tableId}-${row.id}`} of={[row.id]} choice={choice} />
               </td>
             ) : null}
             {columns.map((column, index) =>
               index === 0 ? (
-                <th key={column.header} scope="row" className={cellClass(column)}>
+                <th key={column.header} id={`${tableId}-${row.id}`} scope="row" className={cellClass(column)}>
                   <RowHeading link={rowLink?.(row)}>{contentOf(column, row)}</RowHeading>
                 </th>
               ) : (
@@ -171,10 +180,10 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   const setFilters = useSetFilters()
   const [clears, setClears] = useState(0)
   const [isOpen, setIsOpen] = useState(false)
-  const [chosen, setChosen] = useState<readonly string[]>([])
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   // A filter, or what happened since, may have removed a row.
   const choice = useMemo(
-    () => ({ ids: chosen.filter((id) => rows.some((row) => row.id === id)), set: setChosen }),
+    () => ({ ids: new Set(rows.flatMap(({ id }) => (chosen.has(id) ? id : []))), set: setChosen }),
     [chosen, rows],
   )
   async function clear(...names: string[]) {
@@ -226,7 +235,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
             options ? <FilterSelect key={name} name={name} label={of} options={options} /> : null,
           )}
           {controls}
-          {choice.ids.length > 0 ? actionsOf?.(choice.ids) : null}
+          {choice.ids.size > 0 ? actionsOf?.([...choice.ids]) : null}
           {isFiltered(props) ? (
             <FilterChips filters={filters} fields={fields} onRemove={(...names) => void clear(...names)} />
           ) : null}

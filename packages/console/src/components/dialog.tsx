@@ -35,8 +35,9 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
     ;(field ?? element?.querySelector<HTMLElement>('h2'))?.focus()
     return () => {
       element?.close()
-      // Where the focus was is gone, such as the button of a row that is deleted.
-      if (element?.contains(document.activeElement)) document.querySelector('h1')?.focus({ preventScroll: true })
+      // Where the focus was is gone, such as the button of a row that is deleted, or the page of the dialog.
+      const { activeElement: focused, body } = document
+      if (focused === body || element?.contains(focused)) document.querySelector('h1')?.focus({ preventScroll: true })
     }
   }, [])
   return (

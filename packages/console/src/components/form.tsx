@@ -20,6 +20,8 @@ export interface FormOptions<Values extends object> {
   savedText?: string | null
   /** For dialogs and sign-ins: nothing is said after a save, and leaving the page does not warn. */
   isTransient?: boolean
+  /** Whether leaving what was typed asks first. Default: unless it is transient. */
+  asksToLeave?: boolean
   /** In a dialog that the address may open: a navigation to the same page closes it, too. */
   isDialog?: boolean
 }
@@ -67,15 +69,15 @@ function sentence(text: string): string {
 }
 
 /** Asks before what was typed is left: by a navigation, by closing the window, or the dialog of the form. */
-function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransient: boolean; isDialog: boolean }) {
-  const { isDirty, isSaving, isTransient, isDialog } = form
+function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; asksToLeave: boolean; isDialog: boolean }) {
+  const { isDirty, isSaving, asksToLeave, isDialog } = form
   const [close, setClose] = useState<() => void>()
   // Read by the blocker when a navigation begins, which may be in the same event as a save.
   const isDirtyRef = useRef(isDirty)
   useLayoutEffect(() => {
     isDirtyRef.current = isDirty && !isSaving
   }, [isDirty, isSaving])
-  const shouldWarn = () => !isTransient && isDirtyRef.current
+  const shouldWarn = () => asksToLeave && isDirtyRef.current
   const blocker = useBlocker({
     // A drawer or a tab of the same page that changes only the search does not unmount the form of the page.
     shouldBlockFn: ({ current, next }) => (isDialog || current.pathname !== next.pathname) && shouldWarn(),
@@ -90,7 +92,7 @@ function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransien
       stay: () => (close ? setClose(undefined) : blocker.reset?.()),
     },
     /** Closes the dialog of the form; asks first if something was typed. */
-    closing: (closeDialog: () => void) => () => (isDirty && !isTransient ? setClose(() => closeDialog) : closeDialog()),
+    closing: (closeDialog: () => void) => () => (isDirty && asksToLeave ? setClose(() => closeDialog) : closeDialog()),
   }
 }
 
@@ -102,6 +104,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     save,
     fromCurrent,
     isTransient = false,
+    asksToLeave = !isTransient,
     isDialog = false,
     savedText = isTransient ? null : 'Saved.',
   } = options
@@ -121,7 +124,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     if (!isDirty) setBase(latest)
   }
 
-  const { isDirtyRef, ...leaving } = useLeaveWarning({ isDirty, isSaving, isTransient, isDialog })
+  const { isDirtyRef, ...leaving } = useLeaveWarning({ isDirty, isSaving, asksToLeave, isDialog })
 
   /** Forgets what was typed, but for what was typed after it had been sent. */
   function forget(sent?: Values) {

@@ -2,14 +2,14 @@ import { useLayoutEffect, useRef } from 'react'
 
 const STOPS = 'h1, h2, a[href], button, input, select, textarea, summary'
 
-/** Keeps the focus near a button that is removed while it has it: on what is before it. */
+/** Keeps the focus near a button that is removed while it has it: on what is before it in its page or dialog. */
 export function useKeptFocus() {
   const button = useRef<HTMLButtonElement>(null)
   useLayoutEffect(() => {
     const { current } = button
     return () => {
       if (!current || document.activeElement !== current) return
-      const stops = [...document.querySelectorAll<HTMLElement>(STOPS)]
+      const stops = [...(current.closest('main, dialog')?.querySelectorAll<HTMLElement>(STOPS) ?? [])]
       const before = stops.slice(0, stops.indexOf(current)).toReversed()
       // Once it is removed, and with it what may be around it.
       queueMicrotask(() => void (document.activeElement === document.body && before.some(tryFocus)))

@@ -6,19 +6,19 @@ interface Preferences {
 }
 
 /** Choices that belong to this browser. */
-export const preferences = createStore<Preferences>({
-  theme: (localStorage.getItem('theme') as Preferences['theme'] | null) ?? 'system',
-  shortcuts: (localStorage.getItem('shortcuts') as Preferences['shortcuts'] | null) ?? 'on',
-})
+export const preferences = createStore<Preferences>({ theme: 'system', shortcuts: 'on' })
 
 export function setPreference<Name extends keyof Preferences>(name: Name, value: Preferences[Name]): void {
   localStorage.setItem(name, value)
-  preferences.set({ ...preferences.get(), [name]: value })
-  applyTheme()
+  applyPreferences()
 }
 
-/** Chooses the colors of the page: those of the system unless the person chose others. */
-export function applyTheme(): void {
-  const { theme } = preferences.get()
+/** Takes over what is stored, and the colors of the page: those of the system unless the person chose others. */
+export function applyPreferences(): void {
+  const { theme = 'system', shortcuts = 'on' } = localStorage as Partial<Preferences>
+  preferences.set({ theme, shortcuts })
   document.documentElement.style.colorScheme = theme === 'system' ? '' : theme
 }
+
+// Another tab has changed one.
+window.addEventListener('storage', applyPreferences)

@@ -109,7 +109,7 @@ export function AuditPage() {
 /** Filters by a person, who may belong to the organization no more: `name` is that of the one that is chosen. */
 function FilterActor({ name }: { name: string }) {
   const [value, set] = useFilter('actor_id')
-  const { options, problem } = useUserOptions()
+  const { options, ...search } = useUserOptions()
   const isKnown = options.some((option) => option.value === value)
   const chosen = value ? [{ value: '', label: 'Who: all' }, ...(isKnown ? [] : [{ value, label: name }])] : []
   return (
@@ -119,7 +119,7 @@ function FilterActor({ name }: { name: string }) {
       placeholder="Who: all"
       value={value || null}
       onValue={set}
-      problem={problem}
+      {...search}
       options={[...chosen, ...options]}
     />
   )

@@ -38,7 +38,10 @@ export function KeysPage() {
         {
           header: 'Action',
           isNumber: true,
-          cell: (key) => (key.revoked_at ? null : <Button label="Revoke" onClick={() => revoke(key)} />),
+          cell: (key) =>
+            key.revoked_at ? null : (
+              <Button label="Revoke" aria-label={`Revoke ${key.name}`} onClick={() => revoke(key)} />
+            ),
         },
       ]}
     />

@@ -74,6 +74,7 @@ function StartForm({ cases, onStarted }: { cases: number; onStarted: (id: string
   const form = useForm({
     values: { model: '', version_id: '', description: '', rules: '' },
     isTransient: true,
+    asksToLeave: true,
     async save({ model, version_id: version, description, rules }) {
       const drafts = { description: description.trim() ? description : null, rules: rules.trim() ? rules : null }
       const body = { id, model: model || null, version_id: version || null, ...drafts }

@@ -7,7 +7,7 @@ import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
 import { StatusBadge, statusText, Time, useLastDay } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
-import { errorText } from '../runs/run-list.tsx'
+import { errorText, NO_CODE } from '../runs/run-list.tsx'
 import { LastDayChart } from '../../components/chart.tsx'
 import { countOf, DELIVERY_RESULTS } from '../../components/results.ts'
 import { moneyText } from '../../components/values.tsx'
@@ -148,7 +148,7 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
 } {
   if (kind === 'source_not_verified') return { text: `${title} was not verified`, link: linkTo('webhook_source', id) }
   if (kind === 'run_failed') {
-    const search = { workflow: id, status: 'failed', needs_attention: code || undefined, last: '7d' }
+    const search = { workflow: id, status: 'failed', needs_attention: code || NO_CODE, last: '7d' }
     return { text: `${title} failed`, link: count === 1 ? linkTo('run', newestId) : { to: '/runs', search } }
   }
   const filters = {

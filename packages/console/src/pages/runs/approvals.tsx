@@ -132,7 +132,6 @@ function WaitingPayload(props: {
       title: 'Edit and approve',
       text: `Sent to ${name} in place of the shown payload, once. It must follow the example of the source.`,
       action: 'Approve and send',
-      isTransient: true,
       savedText: 'The edited payload is approved.',
       values: { payload: JSON.stringify(payload, null, 2) },
       save: async ({ payload: text }) => {

@@ -29,6 +29,8 @@ export const inWords = (text: string) =>
     .replaceAll(/the (whole )?context/g, 'the $1text')
     .replace('filled by name:', 'from the text it took')
     .replace('set a model', 'ask your operator to set a model')
+/** In the address in place of the code of an error that has none. */
+export const NO_CODE = '-'
 /** The sentence of an error, without its code. */
 export const errorText = (error: string) => inWords(error.replace(/^\w+: /, ''))
 
@@ -79,8 +81,9 @@ export function FilterWorkflow({ name }: { name: string }) {
 export function useRunList(workflowId?: string) {
   const filters = useFilters('search', 'status', 'workflow', 'session', 'needs_attention', 'since', 'until')
   const workflowName = useWorkflowName(filters.workflow)
-  const { workflow, session, ...others } = filters
-  const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
+  const { workflow, session, needs_attention: code, ...others } = filters
+  const attention = { needs_attention: code?.replace(NO_CODE, '') }
+  const query = { ...others, ...attention, workflow_id: workflowId ?? workflow, session_id: session }
   const list = useList('listRuns', { query: query as never })
   return {
     label: 'runs',
@@ -94,7 +97,7 @@ export function useRunList(workflowId?: string) {
       status: { label: 'Status', options: STATUSES },
       workflow: { label: 'Workflow', text: () => workflowName },
       session: { label: 'Session', text: shortId },
-      needs_attention: { label: 'Needs attention' },
+      needs_attention: { label: 'Needs attention', text: (of: string) => (of === NO_CODE ? 'no code' : of) },
     },
     controls: (
       <>

@@ -7,7 +7,7 @@ import { useWorkflow } from './use-workflow.ts'
 
 export function WorkflowPeoplePage() {
   const { id: workflowId, users: listed, users_version: version, scope } = useWorkflow()
-  const { options, problem } = useUserOptions()
+  const { options, ...search } = useUserOptions()
   const ids = listed.map(({ id }) => id)
   const save = (userIds: string[]) =>
     mutate('saveWorkflowUsers', { params: { workflow_id: workflowId }, body: { user_ids: userIds, version } })
@@ -25,7 +25,7 @@ export function WorkflowPeoplePage() {
         placeholder="Name or email address"
         value={null}
         onValue={(id) => tryIt(() => save([...ids, id]), 'Added.')}
-        problem={problem}
+        {...search}
         options={options.filter(({ value }) => !ids.includes(value))}
       />
       {listed.length === 0 ? <EmptyState icon="people" title="No one is listed" /> : null}

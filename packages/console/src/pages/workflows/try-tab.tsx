@@ -94,6 +94,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
   const form = useForm({
     values: { context: text || example, session_id: initialSession },
     isTransient: true,
+    asksToLeave: true,
     async save({ context, session_id: session }) {
       const body = { id, context, session_id: session || null }
       await mutate('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
