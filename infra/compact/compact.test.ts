@@ -1,16 +1,14 @@
 import { expect, test } from '@jest/globals'
-import { createTestBroker, startCustomerEndpoint, waitUntil } from '../../packages/testkit/src/index.ts'
+import { startCustomerEndpoint, waitUntil } from '../../packages/testkit/src/index.ts'
 import { untilAllEnded } from '../trials/shared/callers.ts'
 import { createOrganization, createWorkflow, saveSource } from '../trials/shared/customers.ts'
 import { queueStarts } from '../trials/shared/seed.ts'
-import { startSystem } from '../trials/shared/system.ts'
+import { startTestSystem } from '../trials/shared/system.ts'
 
 test('runner and dispatcher in one process verify a source, run starts, send nothing twice after a kill, and record a payload before they stop', async () => {
   await using stack = new AsyncDisposableStack()
   const endpoint = stack.adopt(await startCustomerEndpoint(), (server) => server.close())
-  const broker = stack.adopt(await createTestBroker(), ({ drop }) => drop())
-  const env = { LOG_LEVEL: 'info' }
-  const system = stack.use(await startSystem({ env, rabbitMq: { ...broker, stop: broker.drop } }))
+  const system = stack.use(await startTestSystem({ env: { LOG_LEVEL: 'info' } }))
   const compact = await system.start('compact')
   const organization = await createOrganization(system)
   const source = { name: 'Order intake', endpointUrl: endpoint.url, example: { text: 'example' } }
@@ -50,7 +48,7 @@ test('runner and dispatcher in one process verify a source, run starts, send not
   expect(await readLastRun()).toEqual({ status: 'failed', attempts: 2, outcomes: ['unknown'] })
 
   // Without a broker, the sweep finds the start.
-  await broker.drop()
+  await system.rabbitMq.stop()
   const answerWhileStopping = await start()
   const { process } = compact
   process.kill('SIGTERM')

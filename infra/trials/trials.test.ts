@@ -4,7 +4,15 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
-import { close, listen, type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import {
+  close,
+  createTestDatabase,
+  listen,
+  type PrivateRabbitMq,
+  startProcess,
+  startRabbitMq,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { type AttackTarget, startAttackTarget } from './attack/target.ts'
 import { ATTACKS, runAttack } from './attack/trial.ts'
 import { runBackupTrial, SMALL } from './backup/trial.ts'
@@ -73,6 +81,7 @@ describe('a small trial keeps every promise', () => {
       services: ['gateway'],
       startProxy: startSmallProxy,
       pauseMs: 100,
+      database: await createTestDatabase(),
       rabbitMq,
       log,
     })
@@ -116,7 +125,7 @@ describe('a small trial keeps every promise', () => {
 describe('an attack', () => {
   let target: AttackTarget
   beforeAll(async () => {
-    target = await startAttackTarget({}, { rabbitMq })
+    target = await startAttackTarget({}, { database: await createTestDatabase(), rabbitMq })
   }, 120_000)
   afterAll(() => target[Symbol.asyncDispose]())
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createSignedInUser, createTestBroker } from '../../packages/testkit/src/index.ts'
+import { createSignedInUser } from '../../packages/testkit/src/index.ts'
 import { untilAllEnded } from '../trials/shared/callers.ts'
 import {
   apiHeadersOf,
@@ -14,7 +14,7 @@ import {
   startWorkflow,
 } from '../trials/shared/customers.ts'
 import { send } from '../trials/shared/load.ts'
-import { type Service, type ServiceName, startSystem, type System } from '../trials/shared/system.ts'
+import { type Service, type ServiceName, startTestSystem, type System } from '../trials/shared/system.ts'
 import { extractRelease, hasCommit } from './extract-release.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -62,10 +62,7 @@ describeWithRelease('the previous release, on a database that is migrated to the
       rm(path, { recursive: true }),
     )
     await extractRelease(commit, folder)
-    const broker = await createTestBroker()
-    system = stack.use(
-      await startSystem({ rabbitMq: { ...broker, stop: broker.drop }, answer: () => ({ status: 204 }) }),
-    )
+    system = stack.use(await startTestSystem({ answer: () => ({ status: 204 }) }))
     organization = await createOrganization(system)
     workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
     await startReleased('dispatcher')

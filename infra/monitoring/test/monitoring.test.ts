@@ -4,7 +4,6 @@ import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import {
-  createTestBroker,
   type ReceivedSpan,
   SPAN_KINDS,
   startCustomerEndpoint,
@@ -16,7 +15,7 @@ import { checkServiceToken } from '@workflow-service/webhook-token'
 import { parse } from 'yaml'
 import { createCustomer, type Customer, SIGNING_SECRET, startWorkflow } from '../../trials/shared/customers.ts'
 import { send as request } from '../../trials/shared/load.ts'
-import { SECRETS_KEY, type Service, startSystem, type System } from '../../trials/shared/system.ts'
+import { SECRETS_KEY, type Service, startTestSystem, type System } from '../../trials/shared/system.ts'
 import { type Promql, readPromql } from './support/read-promql.ts'
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -87,8 +86,7 @@ const RUNNER = [
 
 /** Starts services, each in a process of its own, with a customer whose endpoint is this URL. */
 async function startServices(endpointUrl: string, env: Readonly<Record<string, string>>) {
-  const broker = await createTestBroker()
-  const system = await startSystem({ env, rabbitMq: { ...broker, stop: broker.drop } })
+  const system = await startTestSystem({ env })
   await system.start('dispatcher')
   const [gateway, runner] = await Promise.all([
     system.start('gateway'),
@@ -100,10 +98,11 @@ async function startServices(endpointUrl: string, env: Readonly<Record<string, s
 
 /** What the services of a test talk to, and the settings with which they do. Closed by `await using`. */
 async function openOutside() {
+  const turns = [{ text: 'A macaw it is.', toolCalls: [send] }, { toolCalls: [end] }]
   const [endpoint, receiver, model] = await Promise.all([
     startCustomerEndpoint({ answer: { body: 'kakapo' } }),
     startOtlpReceiver(),
-    startStubModelServer({ turns: [{ text: 'A macaw it is.', toolCalls: [send] }, { toolCalls: [end] }] }),
+    startStubModelServer({ turns: [...turns, ...turns] }),
   ])
   return {
     endpoint,
@@ -148,16 +147,17 @@ async function scrape({ services }: System): Promise<Sample[]> {
   return texts.flatMap(parseMetrics)
 }
 
-/** The metrics before and after one start with a model, and what came of it. Every metric with labels has a sample. */
+/** The metrics before and after one start with a model. Every metric with labels has a sample. */
 let samplesOfFirstScrape: Sample[]
 let samples: Sample[]
-let traced: Awaited<ReturnType<typeof traceOneStart>>
+/** What came of that start, and of one whose runner was killed. */
+let traced: Awaited<ReturnType<typeof traceTwoStarts>>
 
 beforeAll(async () => {
-  traced = await traceOneStart()
+  traced = await traceTwoStarts()
 }, TIMEOUT_MS)
 
-async function traceOneStart() {
+async function traceTwoStarts() {
   await using outside = await openOutside()
   const { endpoint, receiver } = outside
   const env = { ...outside.tracingEnv, ...outside.modelEnv }
@@ -176,10 +176,47 @@ async function traceOneStart() {
   // In the scrape that found the end, another service may have answered before it.
   samples = await scrape(system)
   const [delivered] = await endpoint.waitForRequests(1, 60_000)
+  const interruptedTrace = await interruptStart(system, outside)
   await system.stopServices()
-  const spans = receiver.spans().filter(({ traceId }) => traceId === TRACE_ID)
-  const token = system.internalHeaders.authorization
-  return { customer, token, runId, delivered: delivered!, spans, exported: receiver.text() }
+  const spansOf = (id: string | undefined) => receiver.spans().filter(({ traceId }) => traceId === id)
+  return {
+    customer,
+    token: system.internalHeaders.authorization,
+    runId,
+    delivered: delivered!,
+    spans: spansOf(TRACE_ID),
+    exported: receiver.text(),
+    interrupted: spansOf(interruptedTrace),
+    requests: endpoint.requests.length,
+  }
+}
+
+/** Kills the runner of a start while the endpoint has the payload. Resolves to the trace, which the gateway begins. */
+async function interruptStart(
+  system: Awaited<ReturnType<typeof startServices>>,
+  { endpoint, receiver }: Pick<Awaited<ReturnType<typeof openOutside>>, 'endpoint' | 'receiver'>,
+): Promise<string | undefined> {
+  const { gateway, runner, customer } = system
+  const gate = Promise.withResolvers<void>()
+  endpoint.answerWith(async () => {
+    await gate.promise
+    return { status: 204 }
+  })
+  const runId = await start(gateway, customer)
+  const [, delivered] = await endpoint.waitForRequests(2, 60_000)
+  const trace = String(delivered!.headers['traceparent']).split('-')[1]
+  await receiver.waitForSpans((spans) => {
+    const ofTrace = spans.filter(({ traceId }) => traceId === trace)
+    const hasWaited = ofTrace.some(({ attributes }) => attributes['workflow_service.run.attempt'] === 1)
+    return hasWaited && ofTrace.some(({ name }) => name.startsWith('chat'))
+  }, 'the spans of the first attempt that have ended')
+  await runner.kill()
+  gate.resolve()
+  const accepted = `SELECT FROM deliveries WHERE run_id = $1 AND outcome = 'accepted'`
+  await waitUntil(async () => (await system.pool.query(accepted, [runId])).rowCount === 1)
+  await runner.restart()
+  await waitForRun(system, runId)
+  return trace
 }
 
 describe('the expressions of the dashboard and of the rules', () => {
@@ -278,54 +315,23 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       expect(exported).not.toContain(text)
   })
 
-  test(
-    "both attempts of a run whose runner was killed are in the start's trace",
-    async () => {
-      await using outside = await openOutside()
-      const { endpoint, receiver } = outside
-      const env = { ...outside.tracingEnv, ...outside.modelEnv }
-      await using system = await startServices(endpoint.url, env)
-      const { gateway, runner, customer } = system
-      const gate = Promise.withResolvers<void>()
-      endpoint.answerWith(async () => {
-        await gate.promise
-        return { status: 204 }
-      })
-      // Without a traceparent: the gateway begins the trace.
-      const runId = await start(gateway, customer)
-      const [delivered] = await endpoint.waitForRequests(1, 60_000)
-      const traceId = String(delivered!.headers['traceparent']).split('-')[1]
-      const ofAttempt = (attempt: number) => (span: ReceivedSpan) =>
-        span.traceId === traceId && span.attributes['workflow_service.run.attempt'] === attempt
-      await receiver.waitForSpans(
-        (spans) => spans.some(ofAttempt(1)) && spans.some(({ name }) => name.startsWith('chat')),
-        'the spans of the first attempt that have ended',
-      )
-      await runner.kill()
-      gate.resolve()
-      const accepted = `SELECT FROM deliveries WHERE run_id = $1 AND outcome = 'accepted'`
-      await waitUntil(async () => (await system.pool.query(accepted, [runId])).rowCount === 1)
-      await runner.restart()
-      await waitForRun(system, runId)
-      await system.stopServices()
-
-      const spans = receiver.spans().filter((span) => span.traceId === traceId)
-      const [started] = named(spans, START_SPAN)
-      expect(started!.parentSpanId ?? '').toBe('')
-      const waits = named(spans, 'wait_for_runner')
-      expect(waits.map(({ attributes }) => attributes['workflow_service.run.attempt'])).toEqual([1, 2])
-      // The span of the first attempt died with its runner; what it did before is there.
-      const attempts = named(spans, 'invoke_agent')
-      expect(attempts.map(({ attributes }) => attributes['workflow_service.run.attempt'])).toEqual([2])
-      for (const { parentSpanId } of [...waits, ...attempts]) expect(parentSpanId).toBe(started!.spanId)
-      expect(named(spans, 'chat stub-1')).toHaveLength(2)
-      // The dispatcher wrote the result into the journal after its runner had died: the second one need not ask.
-      expect(named(spans, DELIVERY_SPAN)).toHaveLength(1)
-      expect(named(spans, 'POST')).toHaveLength(1)
-      expect(endpoint.requests).toHaveLength(1)
-    },
-    TIMEOUT_MS,
-  )
+  test("both attempts of a run whose runner was killed are in the start's trace", () => {
+    const { interrupted: spans, requests } = traced
+    const [started] = named(spans, START_SPAN)
+    expect(started!.parentSpanId ?? '').toBe('')
+    const waits = named(spans, 'wait_for_runner')
+    expect(waits.map(({ attributes }) => attributes['workflow_service.run.attempt'])).toEqual([1, 2])
+    // The span of the first attempt died with its runner; what it did before is there.
+    const attempts = named(spans, 'invoke_agent')
+    expect(attempts.map(({ attributes }) => attributes['workflow_service.run.attempt'])).toEqual([2])
+    for (const { parentSpanId } of [...waits, ...attempts]) expect(parentSpanId).toBe(started!.spanId)
+    expect(named(spans, 'chat stub-1')).toHaveLength(2)
+    // The dispatcher wrote the result into the journal after its runner had died: the second one need not ask.
+    expect(named(spans, DELIVERY_SPAN)).toHaveLength(1)
+    expect(named(spans, 'POST')).toHaveLength(1)
+    // With that of the first start.
+    expect(requests).toBe(2)
+  })
 })
 
 /**

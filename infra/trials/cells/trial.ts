@@ -21,8 +21,7 @@ export async function runCells({ seconds, log, rabbitMq }: TrialOptions & { seco
   await using stack = new AsyncDisposableStack()
   const startCell = async (): Promise<System> => {
     const cell = stack.use(await startSystem({ rabbitMq }))
-    await cell.start('dispatcher')
-    await Promise.all([cell.start('gateway'), cell.start('runner')])
+    await Promise.all([cell.start('gateway'), cell.start('compact')])
     return cell
   }
   const [a, b] = await Promise.all([startCell(), startCell()])

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { migrate } from '@workflow-service/database'
 import {
   type Answer,
+  createTestBroker,
+  createTestDatabase,
   freePort,
   type PrivatePostgres,
   type PrivateRabbitMq,
@@ -13,6 +15,7 @@ import {
   startProcess,
   type StartedProcess,
   startRabbitMq,
+  type TestDatabase,
 } from '@workflow-service/testkit'
 import { Pool } from 'pg'
 import { send } from './load.ts'
@@ -71,6 +74,8 @@ export interface SystemOptions {
   readonly profile?: string | undefined
   /** Settings of PostgreSQL beside `POSTGRES_SETTINGS`. */
   readonly postgresSettings?: Readonly<Record<string, string>>
+  /** A migrated database of another server, if nothing is done to PostgreSQL. Default: starts a server. */
+  readonly database?: TestDatabase | undefined
   /** Default: starts one. It is stopped with the system. */
   readonly rabbitMq?: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'> | undefined
   /** For every service. */
@@ -90,11 +95,11 @@ export async function startSystem(options: SystemOptions = {}) {
   const { profile, postgresSettings, env: commonEnv, answer } = options
   const profiling = !profile ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
   const [postgres, rabbitMq, receiver] = await Promise.all([
-    startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
+    borrow(options.database) ?? startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
     options.rabbitMq ?? startRabbitMq(),
     startReceiver(answer),
   ])
-  await (options.migrateBy?.(postgres.url) ?? migrate({ databaseUrl: postgres.url }))
+  if (!options.database) await (options.migrateBy?.(postgres.url) ?? migrate({ databaseUrl: postgres.url }))
   // As for the services: polling for the end of a run would take more of PostgreSQL's time than the run.
   const pool = new Pool({
     connectionString: postgres.url,
@@ -165,6 +170,17 @@ export async function startSystem(options: SystemOptions = {}) {
       await Promise.all([postgres.stop(), rabbitMq.stop(), receiver.close()])
     },
   }
+}
+
+/** Starts a system on a database and a virtual host of the servers that all tests of a Jest run share. */
+export async function startTestSystem(options: SystemOptions = {}): Promise<System> {
+  const [database, broker] = await Promise.all([createTestDatabase(), createTestBroker()])
+  return await startSystem({ ...options, database, rabbitMq: { ...broker, stop: broker.drop } })
+}
+
+/** A server of which only the database may be used. */
+function borrow(database: TestDatabase | undefined): PrivatePostgres | undefined {
+  return database && ({ url: database.url, stop: database.drop } as PrivatePostgres)
 }
 
 /** Runs a query that selects one number, named `value`. */
