@@ -326,7 +326,7 @@ test('a delivery is found among those of all sources by its order number, and by
 }, 60_000)
 
 test('what a list of deliveries shows is sent again together, after a preview, and is no failure any more', async () => {
-  const { owner, page, workflowId, sourceId } = await openFilled(() => '/deliveries')
+  const { owner, page, workflowId } = await openFilled(() => '/deliveries')
   service.endpoint.answerWith({ status: 500 })
   const orders = ['R-1', 'R-2', 'R-3']
   for (const order of orders) await owner.start(workflowId, `order_id: ${order}\ncustomer: Grace\ntotal: 3`)
@@ -359,7 +359,11 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   expect(service.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()).toEqual(
     orders,
   )
-  // More than one request takes, of which none is left: each was deleted while the page was open.
+})
+
+test('at most 1,000 of the payloads that a list shows are sent again at once, and a job that waits is stopped', async () => {
+  const { owner, page, sourceId } = await openFilled(() => '/deliveries')
+  // None is left of those that are shown: each was deleted while the page was open.
   await page.route('**/app/deliveries?*', async (route) => {
     const response = await route.fetch()
     const list = (await response.json()) as AppAnswer<'listAllDeliveries'>
@@ -368,11 +372,11 @@ test('what a list of deliveries shows is sent again together, after a preview, a
     await route.fulfill({ response, json: { ...list, data } })
   })
   await show(page, '/deliveries?outcome=accepted')
-  await page.getByRole('checkbox', { name: 'Select all' }).check()
-  await page.getByRole('button', { name: `Send selected again (${RESEND_IDS_MAX + 1})` }).click()
+  await page.locator('thead input').check()
+  await page.getByText(`Send selected again (${RESEND_IDS_MAX + 1})`).click()
   await page.getByText('Select at most 1,000, and the others afterwards').waitFor()
-  await page.getByRole('row').last().getByRole('checkbox').uncheck()
-  await page.getByRole('button', { name: `Send selected again (${RESEND_IDS_MAX})` }).click()
+  await page.locator('tbody input').last().uncheck()
+  await page.getByText(`Send selected again (${RESEND_IDS_MAX})`).click()
   await page.getByText('was accepted since, is under way, or was deleted, or its source was.').waitFor()
   await page.keyboard.press('Escape')
   await page.unroute('**/app/deliveries?*')
@@ -388,7 +392,7 @@ test('what a list of deliveries shows is sent again together, after a preview, a
     status: 'stopped',
     done: 0,
   })
-})
+}, 120_000)
 
 test('a payload that waits is found from the overview, shown, approved, and sent; another one is declined', async () => {
   const { owner, page, workflowId } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
