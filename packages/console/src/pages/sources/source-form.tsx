@@ -19,14 +19,17 @@ const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovela
 
 const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
 
-const secretChoiceOf = (source: AppWebhookSourceOut | undefined): 'keep' | 'set' | 'none' =>
-  source ? (source.has_signing_secret ? 'keep' : 'none') : 'set'
+function secretChoiceOf(source: AppWebhookSourceOut | undefined, secret: string): 'keep' | 'set' | 'none' {
+  if (source && !source.has_signing_secret) return 'none'
+  return secret ? 'set' : 'keep'
+}
 
+/** `secret`: that of a source which is made here. Also one whose answer was lost shows it once it is saved again. */
 const valuesOf = (source: AppWebhookSourceOut | undefined, secret = '') => ({
   name: source?.name ?? '',
   description: source?.description ?? '',
   endpoint_url: source?.endpoint_url ?? '',
-  secret_choice: secretChoiceOf(source),
+  secret_choice: secretChoiceOf(source, secret),
   signing_secret: secret,
   example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
   approval: source?.approval ?? 'none',
