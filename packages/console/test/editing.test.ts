@@ -252,6 +252,10 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByLabel('Add a person').pressSequentially('grace')
   await page.getByRole('option', { name: /Grace Hopper/ }).click()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
+  // What was typed is forgotten.
+  await service.signIn({ role: 'member', organizationId: owner.organizationId })
+  await page.getByLabel('Add a person').click()
+  await page.getByRole('option', { name: /^The member/ }).waitFor()
 }, 90_000)
 
 test('the time zone of a schedule is shown as it was saved, also one that the browser calls by another name', async () => {

@@ -12,7 +12,7 @@ interface ComboboxProps extends Pick<ComponentProps<typeof TextField>, 'label' |
   problem?: Error | null
   value: string | null
   onValue: (value: string) => unknown
-  /** Called with what is typed, when the options come from the server. */
+  /** Called with what is typed, and with an empty text afterwards, when the options come from the server. */
   onSearch?: (text: string) => void
 }
 
@@ -27,8 +27,12 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
   const isOpen = text !== undefined
   const wanted = fold(text?.trim() ?? '')
   const found = options.filter(({ label }) => fold(label).includes(wanted)).slice(0, SHOWN)
-  const { id, onKey, items, restart, aria } = useOptions(isOpen ? found : [], (option) => {
+  const close = () => {
     setText(undefined)
+    onSearch?.('')
+  }
+  const { id, onKey, items, restart, aria } = useOptions(isOpen ? found : [], (option) => {
+    close()
     onValue(option.value)
   })
   useEffect(() => {
@@ -46,7 +50,7 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
   function onKeyDown(event: KeyboardEvent) {
     if (!onKey(event)) {
       if (event.key === 'ArrowDown' && !isOpen) open('')
-      else if (event.key === 'Escape' && isOpen) setText(undefined)
+      else if (event.key === 'Escape' && isOpen) close()
       else return
       event.preventDefault()
     }
@@ -69,7 +73,7 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
         }}
         onClick={() => open(text ?? '')}
         onKeyDown={onKeyDown}
-        onBlur={() => setText(undefined)}
+        onBlur={close}
       />
       <ul ref={popup} id={id} popover="manual" role="listbox" aria-label="Choices" className="menu">
         {items(
@@ -95,7 +99,7 @@ const useWorkflow = (id: string) =>
 export const useWorkflowName = (id = ''): string => useWorkflow(id)?.name ?? 'one'
 
 /** A field that finds a workflow by its name. A chosen one can be replaced by none: an empty id. */
-export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPickerProps) {
+export function WorkflowPicker({ value = '', ...field }: WorkflowPickerProps) {
   const [search, setSearch] = useState('')
   const query = { limit: 20, ...(search ? { search } : {}) }
   const found = useQuery({ ...queryFor('listWorkflows', { query }), placeholderData: keepPreviousData })
@@ -110,10 +114,6 @@ export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPicker
     <Combobox
       {...field}
       value={value || null}
-      onValue={(id) => {
-        setSearch('')
-        onValue(id)
-      }}
       onSearch={(text) => setSearch(text.trim())}
       problem={found.error}
       options={workflows.map(({ id, name }) => ({ value: id, label: name }))}
@@ -134,7 +134,8 @@ export function useUserOptions() {
   const named = first.data?.data.map(({ id, email, first_name, last_name }) => {
     return { id, title: `${first_name} ${last_name}`.trim(), detail: email }
   })
-  const people = q === '' ? named : found.data?.data.filter(({ kind }) => kind === 'user')
+  // The first ones also while others are read.
+  const people = q && found.data ? found.data.data.filter(({ kind }) => kind === 'user') : named
   const options = (people ?? []).map(({ id, title, detail }) => ({
     value: id,
     label: [...new Set([title, detail])].filter(Boolean).join(', '),
