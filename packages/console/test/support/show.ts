@@ -14,12 +14,17 @@ export async function show(page: Page, path: string): Promise<void> {
  */
 export async function follow(page: Page, path: string): Promise<void> {
   if (!(await page.evaluate<boolean>(`'__TSR_ROUTER__' in globalThis`))) return await show(page, path)
+  await navigate(page, path)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await settle(page)
+}
+
+/** Opens another page of the application that is open. */
+export async function navigate(page: Page, path: string): Promise<void> {
   await page.evaluate(`new Promise((resolve) => {
     const stop = __TSR_ROUTER__.subscribe('onRendered', () => resolve(stop()))
     void __TSR_ROUTER__.navigate({ href: ${JSON.stringify(path)} })
   })`)
-  await page.getByRole('heading', { level: 1 }).waitFor()
-  await settle(page)
 }
 
 /** Waits until the page has read everything. */
