@@ -96,12 +96,12 @@ const TIME = new Intl.DateTimeFormat('en', { timeStyle: 'short' })
 interface LastDayProps {
   measure: Measure
   /** Only of this one. */
-  of?: { by: AppRequest<'getUsage'>['query']['by']; id: string }
+  of?: { by: AppRequest<'getUsage'>['query']['by']; thing_id: string }
 }
 
 /** The last 24 hours by hour, with the share that failed. Nothing without starts or deliveries. */
 export function LastDayChart({ measure, of }: LastDayProps) {
-  const query = { since: useLastDay(), ...(of ? { by: of.by, thing_id: of.id } : {}) }
+  const query = { since: useLastDay(), ...of }
   return <Loaded query={useRead('getUsage', { query })}>{(usage) => <Hours usage={usage} measure={measure} />}</Loaded>
 }
 

@@ -6,7 +6,7 @@ import { openForm } from './dialog.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
 import { EmptyState, type EmptyStateProps, ErrorState, Loading, Page } from './page.tsx'
 import { useShortcuts } from './shortcuts.ts'
-import { useNow } from './status-and-time.tsx'
+import { DATE_TIME, HOUR_MS, useNow } from './status-and-time.tsx'
 import { announce } from './toast.ts'
 
 export interface Column<Row> {
@@ -215,7 +215,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   })
   return (
     <div ref={table} className="list">
-      {controls && !isEmpty(props) ? (
+      {(search || controls) && !isEmpty(props) ? (
         // New after a "Clear": a search field keeps what was typed.
         <div
           key={clears}
@@ -224,7 +224,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
           aria-label={`Filter ${label}`}
           data-open={isOpen || undefined}
         >
-          {search ? <FilterSearch name="search" label={search} /> : null}
+          {search ? <FilterSearch label={search} /> : null}
           <Button
             label={active > 0 ? `Filters (${active})` : 'Filters'}
             className="fold"
@@ -357,13 +357,8 @@ export function useOpened(name: string) {
   return [useAddress()[name], (id?: string) => void navigate({ ...linkBeside(name, id), ignoreBlocker: true })] as const
 }
 
-interface FilterProps {
-  name: string
-  label: string
-}
-
 /** A filter with a few choices. `none` is the choice without a value. */
-export function FilterSelect({ name, ...field }: FilterProps & { options: Choices; none?: string }) {
+export function FilterSelect({ name, ...field }: { name: string; label: string; options: Choices; none?: string }) {
   const [value, set] = useFilter(name)
   return (
     <SelectField
@@ -380,8 +375,8 @@ export function FilterSelect({ name, ...field }: FilterProps & { options: Choice
 const TYPING_PAUSE_MS = 250
 
 /** The search field of a list. */
-export function FilterSearch({ name, label }: FilterProps) {
-  const [value, set] = useFilter(name)
+function FilterSearch({ label }: { label: string }) {
+  const [value, set] = useFilter('search')
   const [text, setText] = useState(value)
   const timer = useRef<number>(undefined)
   const sent = useRef(value)
@@ -404,7 +399,6 @@ type Periods<Value> = Readonly<Record<string, Value>>
 const PERIODS: Periods<string> = { '1h': 'Last hour', '24h': 'Last 24 h', '7d': 'Last 7 days', '30d': 'Last 30 days' }
 const HOURS: Periods<number> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
 const CHOOSE = 'choose'
-const HOUR_MS = 3_600_000
 /**
  * The beginning of each period, counted when it was chosen, and again once it is half a period too early: a list begins
  * anew with each other one.
@@ -426,8 +420,6 @@ function isoText(field: string, value: string): string {
   return value && new Date(value).toISOString()
 }
 
-const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
-
 /** Formats a time of the address, which may be anything; empty if it is no time. */
 const timeText = (value: string | undefined, format: (time: Date) => string) =>
   value === undefined || Number.isNaN(Date.parse(value)) ? '' : format(new Date(value))
@@ -438,8 +430,8 @@ const localText = (time: Date) =>
 
 /** The words for a period; empty if it is none. */
 function periodText({ since, until }: Search): string {
-  const from = timeText(since, (time) => DAY.format(time))
-  const to = timeText(until, (time) => DAY.format(time))
+  const from = timeText(since, (time) => DATE_TIME.format(time))
+  const to = timeText(until, (time) => DATE_TIME.format(time))
   if (from) return to ? `${from} – ${to}` : `Since ${from}`
   return to && `Until ${to}`
 }

@@ -2,8 +2,8 @@ import type { AppDeliveryOut, AppUserOut, RunOut } from '@workflow-service/contr
 import { createStore } from '../api/store.ts'
 
 const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
 const UPDATE_MS = 15_000
 const CLOCK_SKEW_MS = 5_000
 
@@ -22,7 +22,7 @@ export function useLastDay(): string {
 }
 
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
-const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
+export const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 const TIME = new Intl.DateTimeFormat('en', { timeStyle: 'medium' })
 const EXACT = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 
@@ -79,7 +79,7 @@ export function durationText(ms: number): string {
 }
 
 type Tone = 'good' | 'bad' | 'warn' | 'active' | 'quiet'
-type Status = RunOut['status'] | AppDeliveryOut['outcome'] | AppUserOut['state'] | 'open' | 'closed' | 'on' | 'off'
+type Status = RunOut['status'] | AppDeliveryOut['outcome'] | AppUserOut['state'] | 'open' | 'closed'
 
 const STATUSES: Record<Status, readonly [Tone, string]> = {
   queued: ['quiet', 'Queued'],
@@ -102,8 +102,6 @@ const STATUSES: Record<Status, readonly [Tone, string]> = {
   deactivated: ['quiet', 'Deactivated'],
   open: ['good', 'Open'],
   closed: ['quiet', 'Closed'],
-  on: ['good', 'On'],
-  off: ['quiet', 'Off'],
 }
 
 /** The words for a status; other texts stay as they are. */

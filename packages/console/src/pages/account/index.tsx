@@ -140,7 +140,7 @@ function SignIns() {
             isNumber: true,
             cell: ({ id, is_current: isCurrent }) =>
               isCurrent ? (
-                <StatusBadge status="on">This one</StatusBadge>
+                <StatusBadge status="active">This one</StatusBadge>
               ) : (
                 <Button label="End" onClick={() => endSignIn(id)} done="The sign-in has ended." />
               ),

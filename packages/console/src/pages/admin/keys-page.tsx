@@ -61,7 +61,7 @@ function revoke({ id, name }: Key) {
 function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: Key }) {
   const isExpired = useNow() > Date.parse(expiresAt ?? '')
   if (!revokedAt && !isExpired) return <Time value={expiresAt} none="Never" />
-  return <StatusBadge status="off">{revokedAt ? 'Revoked' : 'Expired'}</StatusBadge>
+  return <StatusBadge status="closed">{revokedAt ? 'Revoked' : 'Expired'}</StatusBadge>
 }
 
 const SCOPES = { read: 'Read: the organization and its workflows', start: 'Start: start workflows' }

@@ -4,7 +4,7 @@ import { mutate, useMe, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
-import { StatusBadge, statusText, Time, useLastDay } from '../../components/status-and-time.tsx'
+import { DAY_MS, StatusBadge, statusText, Time, useLastDay } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText, NO_CODE } from '../runs/run-list.tsx'
@@ -234,4 +234,4 @@ function AttentionGroup(group: Group) {
 /** The period of a list ends before its `until`. */
 const untilWith = (at: string) => new Date(Date.parse(at) + 1).toISOString()
 /** Since when what failed is counted. */
-const aWeekAgo = () => new Date(Date.now() - 7 * 24 * 60 * 60 * 1_000).toISOString()
+const aWeekAgo = () => new Date(Date.now() - 7 * DAY_MS).toISOString()

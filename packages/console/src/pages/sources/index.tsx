@@ -3,7 +3,7 @@ import type { AppListedWebhookSourceOut, AppWebhookSourceOut, WebhookVerificatio
 import type { ReactNode } from 'react'
 import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
-import { FilterSearch, ListPage, Table, useFilters } from '../../components/data-list.tsx'
+import { ListPage, Table, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm, useDeletion } from '../../components/dialog.tsx'
 import { LastDayChart } from '../../components/chart.tsx'
 import { Menu } from '../../components/menu.tsx'
@@ -38,7 +38,7 @@ export function SourcesPage() {
       ]}
       rowLink={({ id }) => linkTo('webhook_source', id)}
       filters={filters}
-      controls={<FilterSearch name="search" label="Find a source" />}
+      search="Find a source"
       empty={{
         icon: 'source',
         title: 'No webhook source yet',
@@ -250,7 +250,7 @@ function Activity({ source: { id } }: { source: AppWebhookSourceOut }) {
   const workflows = useRead('listSourceWorkflows', { params }).data?.data
   return (
     <div className="stack">
-      <LastDayChart measure="deliveries" of={{ by: 'webhook_source', id }} />
+      <LastDayChart measure="deliveries" of={{ by: 'webhook_source', thing_id: id }} />
       {deliveries && deliveries.length > 0 ? (
         <Section title="Last deliveries" actions={<Button label="All" className="small" link={logLink(id)} />}>
           <Table

@@ -8,12 +8,11 @@ import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../.
 import { download } from '../../components/download.ts'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { countOf, type Measure, RESULTS } from '../../components/results.ts'
-import { durationText, useLastDay, useNow } from '../../components/status-and-time.tsx'
+import { DATE_TIME, DAY_MS, durationText, useLastDay, useNow } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 
 type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
 
-const DAY_MS = 24 * 60 * 60 * 1_000
 const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
 const OTHER_GROUPS = {
   webhook_source: 'By webhook source',
@@ -64,12 +63,11 @@ export function UsagePage() {
 }
 
 const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
-const HOUR = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
 function OverTime({ usage, title, measure }: { usage: UsageOut; title: string; measure: Measure }) {
   const isHour = usage.bucket === 'hour'
   const label = `${title} by ${usage.bucket}`
-  const timeText = (at: string) => (isHour ? HOUR : DAY).format(new Date(at))
+  const timeText = (at: string) => (isHour ? DATE_TIME : DAY).format(new Date(at))
   const rows = usage.buckets.map((bucket) => ({ ...bucket, id: bucket.at }))
   const columns = [
     {

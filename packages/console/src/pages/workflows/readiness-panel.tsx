@@ -6,6 +6,7 @@ import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/page.tsx'
 import { fileLink, ThingLink } from '../../components/thing-link.tsx'
+import { inWords } from '../runs/run-list.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
 /** The words for each rule that is not met. */
@@ -36,9 +37,7 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
     .map((each) => ({
       ...each,
       // The page calls the description "Task".
-      message: each.message
-        .replace(/^The description/, 'The task')
-        .replace('or set a model', 'or ask your operator to set a model'),
+      message: inWords(each.message.replace(/^The description/, 'The task')),
     }))
 }
 

@@ -8,7 +8,7 @@ export function WorkflowRunsPage() {
   const workflow = useWorkflow()
   return (
     <div className="stack">
-      <LastDayChart measure="starts" of={{ by: 'workflow', id: workflow.id }} />
+      <LastDayChart measure="starts" of={{ by: 'workflow', thing_id: workflow.id }} />
       <DataList
         {...useRunList(workflow.id)}
         empty={{

@@ -59,7 +59,7 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
     <article className="card stack" aria-label={title}>
       <header className="row">
         <h3>{title}</h3>
-        <StatusBadge status={isActive ? 'on' : 'off'}>{isActive ? 'Active' : 'Paused'}</StatusBadge>
+        <StatusBadge status={isActive ? 'active' : 'closed'}>{isActive ? 'Active' : 'Paused'}</StatusBadge>
         <div className="actions at-end">
           <Button label="Edit" onClick={() => openTrigger(workflowId, trigger)} aria-label={`Edit ${title}`} />
           <Button

@@ -1,7 +1,7 @@
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import type { WorkflowDetailOut, WorkflowRowOut } from '@workflow-service/contract'
 import { call, newId, useList, mutate } from '../../api/index.ts'
-import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
+import { ListPage, useFilters } from '../../components/data-list.tsx'
 import { openForm, useDeletion } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
 import { Switch, TextField } from '../../components/fields.tsx'
@@ -37,7 +37,7 @@ export function WorkflowsPage() {
       ]}
       rowLink={({ id }) => linkTo('workflow', id)}
       filters={filters}
-      controls={<FilterSearch name="search" label="Find a workflow" />}
+      search="Find a workflow"
       empty={{
         icon: 'workflow',
         title: 'No workflow yet',
