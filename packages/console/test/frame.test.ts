@@ -390,6 +390,8 @@ test('the keyboard lists its keys, of which single ones can be switched off, and
   expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
   await tab.getByRole('radio', { name: 'Dark', checked: true }).waitFor()
   expect(await tab.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
+  await tab.emulateMedia({ media: 'print' })
+  expect(await tab.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('light')
   await tab.close()
   await page.getByRole('switch').uncheck()
   await page.keyboard.press('?')
