@@ -205,6 +205,7 @@ test('an invited person joins with the link and sees no admin pages', async () =
   await invited.goto(`/link${new URL(String(link)).hash}`)
   const provider = invited.getByRole('link', { name: 'New here? Join with your organization’s provider' })
   expect(await provider.getAttribute('href')).toBe(APP_ROUTES.startOidc.path)
+  await invited.getByText('None, if you have just signed in with your provider.').waitFor()
   await field(invited, 'Your name').fill('Grace Hopper')
   await field(invited, 'Password').fill('short')
   await button(invited, 'Accept and sign in').click()

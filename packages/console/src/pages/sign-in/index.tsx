@@ -192,7 +192,7 @@ const LINK_TEXTS: Record<UserLinkKind, { title: string; intro: string; action: s
     title: 'Join',
     intro: 'You were invited as ',
     action: 'Accept and sign in',
-    hint: 'The password of your account, if you have one with this address; none, if you have just signed in with your organization’s provider. Otherwise a new one, of at least 12 characters.',
+    hint: 'The password of your account, if you have one with this address. Otherwise a new one, of at least 12 characters.',
   },
   reset: { title: 'Set a new password', intro: 'For ', action: 'Set password and sign in' },
   email: {
@@ -210,6 +210,8 @@ function AcceptLink({ token, link }: LinkProps) {
   const kind = link.kind as UserLinkKind
   const { title, intro, action, hint } = LINK_TEXTS[kind]
   const isInvitation = kind === 'invitation'
+  const hasProvider = useRead('getSetup').data?.has_oidc
+  const providerHint = isInvitation && hasProvider ? ' None, if you have just signed in with your provider.' : ''
   const form = useForm({
     values: { name: link.name ?? '', password: '' },
     savedText: null,
@@ -235,7 +237,7 @@ function AcceptLink({ token, link }: LinkProps) {
         {isInvitation ? <TextField autoComplete="name" {...form.field('name', 'Your name')} /> : null}
         <NewPasswordField
           {...(kind === 'email' ? { autoComplete: 'current-password' } : {})}
-          {...(hint ? { hint } : {})}
+          {...(hint ? { hint: hint + providerHint } : {})}
           {...form.field('password', kind === 'reset' ? 'New password' : 'Password')}
         />
       </Form>
