@@ -155,6 +155,10 @@ test('an old entry of the audit log is shown again after a reload, and leads to 
   await page.getByRole('option', { name: 'admin-' }).click()
   await page.getByRole('row', { name: /^Account saved/ }).waitFor()
   expect(page.url()).toContain(saved.actor.id)
+  // One who has done nothing has a name, too.
+  await page.getByRole('combobox', { name: 'Who' }).fill('17@aaa')
+  await page.getByRole('option', { name: '17@aaa.test', exact: true }).click()
+  await page.getByRole('button', { name: 'Remove the filter Who: 17@aaa.test' }).waitFor()
 })
 
 test('a member sees what a webhook source sends, and what only admins see is not tried again', async () => {

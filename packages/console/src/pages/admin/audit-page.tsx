@@ -72,7 +72,11 @@ export function AuditPage() {
   const isOlder = openId !== undefined && !listed && !list.isLoading
   const named = useQuery({ ...queryFor('listAuditEvents', { query: { ids: openId ?? '' } }), enabled: isOlder })
   const event = listed ?? (isOlder ? named.data?.data[0] : undefined)
-  const actor = list.rows[0]?.actor.name ?? shortId(filters.actor_id ?? '')
+  // Also of a person who has done nothing yet.
+  const { actor_id: actorId = '' } = filters
+  const isIdle = actorId !== '' && !list.isLoading && list.rows.length === 0
+  const person = useQuery({ ...queryFor('search', { query: { q: actorId } }), enabled: isIdle }).data?.data[0]
+  const actor = list.rows[0]?.actor.name ?? person?.title ?? shortId(actorId)
   return (
     <ListPage
       title="Audit log"
