@@ -5,7 +5,7 @@ import { AUDIT_ACTIONS, newId, recordRunPrompt } from '@workflow-service/databas
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -130,7 +130,7 @@ test('the audit log has a filter for every kind of entry, and names the thing wh
 })
 
 test('an old entry of the audit log is shown again after a reload, and leads to all of its person, who is one of many', async () => {
-  const { owner, page } = await openFilled('/audit')
+  const { owner, page } = await openFilled()
   const { organizationId } = owner
   await service.db.pool.query(
     `INSERT INTO users (id, organization_id, email, first_name, last_name)
@@ -173,7 +173,7 @@ test('a member sees what a webhook source sends, and what only admins see is not
     .getByRole('row', { name: /Accepted 200/ })
     .waitFor()
   await page.getByRole('link', { name: 'Forward orders' }).waitFor()
-  await show(page, '/keys')
+  await follow(page, '/keys')
   await page.getByText('Your role does not allow this.').waitFor()
   expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
   await show(ownPage, `/sources/${sourceId}`)
@@ -193,7 +193,7 @@ test('a member sees what a webhook source sends, and what only admins see is not
   await ownPage.getByRole('button', { name: 'Resume' }).click()
   await ownPage.getByRole('button', { name: 'Pause it' }).waitFor()
   // A person says that what failed is done.
-  await show(ownPage, '/')
+  await follow(ownPage, '/')
   await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).click()
   await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).waitFor({ state: 'detached' })
 })
@@ -217,14 +217,14 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   for (let start = 2; start <= 3; start += 1) {
     await owner.start(workflowId, 'order_id: A-2', sessionId)
   }
-  await show(page, sessionPath)
+  await follow(page, sessionPath)
   await page.getByRole('row', { name: /^1\. Forward orders.*Running/ }).waitFor()
   await page.getByRole('row', { name: /^3\. Forward orders.*Queued.*Start 2$/ }).waitFor()
-  await show(page, '/')
+  await follow(page, '/')
   await page.getByRole('link', { name: '2 Runs queued' }).click()
   await page.getByRole('cell', { name: 'Queued' }).nth(1).waitFor()
   expect(await page.getByRole('cell', { name: 'Running' }).count()).toBe(0)
-  await show(page, sessionPath)
+  await follow(page, sessionPath)
   const [, second] = (await owner.call('getSession', { params: { session_id: sessionId } })).runs
   await owner.call('cancelRun', { params: { run_id: second?.id ?? '' } })
   await page.getByRole('row', { name: /^3\. Forward orders.*Queued.*Start 1$/ }).waitFor()
@@ -238,7 +238,7 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await page.getByRole('dialog').getByRole('button', { name: 'Stop run' }).click()
   await page.getByText(/^Cancelled by /).waitFor()
   await page.getByRole('button', { name: 'Stop run' }).waitFor({ state: 'detached' })
-  await show(page, sessionPath)
+  await follow(page, sessionPath)
   await page.getByRole('button', { name: 'Close session' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Close session' }).click()
   await page.getByText('Closed', { exact: true }).waitFor()
@@ -252,9 +252,9 @@ test('the usage has a table under every chart, by workflow, webhook source and k
   expect(await page.getByRole('table', { name: 'Starts by day' }).getByRole('row').count()).toBe(1 + 7)
   // Nothing to worry about.
   expect(await page.getByText('0 unknown', { exact: true }).getAttribute('class')).toBe('badge quiet')
-  await show(page, '/usage?days=chosen&since=2026-01-01T00:00:00Z')
+  await follow(page, '/usage?days=chosen&since=2026-01-01T00:00:00Z')
   await page.getByText('at most 92 days is shown at once').waitFor()
-  await show(page, '/usage?days=1')
+  await follow(page, '/usage?days=1')
   const chart = page.getByRole('img', { name: 'Starts by hour: 1 succeeded, 1 failed, 0 other' })
   expect((await chart.boundingBox())?.height).toBeLessThan(200)
   await page.getByText('Table', { exact: true }).first().click()
@@ -389,7 +389,7 @@ test('at most 1,000 of the payloads that a list shows are sent again at once, an
   const job = await owner.call('createResendJob', {
     body: { id: newId(), source_id: sourceId, outcome: 'accepted', per_second: 1 },
   })
-  await show(page, `/resends/${job.id}`)
+  await follow(page, `/resends/${job.id}`)
   await page.getByRole('button', { name: 'Stop', exact: true }).click()
   await page.getByRole('status').getByText('until it was stopped').waitFor()
   expect(await owner.call('getResendJob', { params: { resend_job_id: job.id } })).toMatchObject({
@@ -407,7 +407,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   const start = async (orderId: string) =>
     (await owner.start(workflowId, `order_id: ${orderId}\ncustomer: Ada\ntotal: 3`)).runId
   await start('W-1')
-  await show(page, '/')
+  await follow(page, '/')
   await page.getByRole('link', { name: '1 run waits for approval' }).click()
   await page.getByRole('link', { name: 'Approvals 1 waiting' }).waitFor()
   await page.getByText('"W-1"').first().waitFor()
@@ -417,7 +417,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByRole('dialog').getByRole('button', { name: 'Approve and send' }).click()
   await page.getByText('Nothing waits for an approval').waitFor()
   const edited = await start('W-3')
-  await show(page, `/runs/${edited}`)
+  await follow(page, `/runs/${edited}`)
   await page.getByRole('button', { name: 'Edit' }).click()
   const dialog = page.getByRole('dialog')
   const payload = dialog.getByRole('textbox', { name: 'Payload' })
@@ -431,7 +431,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await dialog.getByRole('button', { name: 'Approve and send' }).click()
   await page.getByRole('status').getByText('Succeeded').waitFor()
   expect(service.endpoint.requests.map(({ json }) => json)).toContainEqual({ ...order, total: 4.5 })
-  await show(page, `/runs/${await start('W-2')}`)
+  await follow(page, `/runs/${await start('W-2')}`)
   await page.getByRole('button', { name: 'Decline' }).click()
   await page.getByRole('dialog').getByRole('textbox', { name: 'Reason' }).fill('Not an order.')
   await page.getByRole('dialog').getByRole('button', { name: 'Decline' }).click()
@@ -440,7 +440,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   expect(await page.getByRole('button', { name: 'Decline' }).count()).toBe(0)
   // More than the list shows.
   const waiting = await start('W-4')
-  await show(page, `/runs/${waiting}`)
+  await follow(page, `/runs/${waiting}`)
   await page.getByRole('button', { name: 'Decline' }).waitFor()
   await service.db.pool.query(
     `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, status, expires_at)
@@ -608,12 +608,12 @@ test('the log of a source leads back to it, says so while nothing was sent, and 
   await page.getByRole('combobox', { name: 'Source' }).getByText('a deleted source').waitFor({ state: 'attached' })
   const { id } = await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   await service.db.prisma.delivery.deleteMany({ where: { sourceId: id } })
-  await show(page, `/deliveries?source_id=${id}`)
+  await follow(page, `/deliveries?source_id=${id}`)
   await page.getByRole('heading', { name: 'Nothing was sent yet' }).waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   await page.locator('.back', { hasText: 'Billing' }).click()
   await page.getByRole('heading', { name: 'Billing' }).waitFor()
-  await show(page, `/deliveries?source_id=${newId()}`)
+  await follow(page, `/deliveries?source_id=${newId()}`)
   await page.getByRole('heading', { name: 'Not found' }).waitFor()
 }, 60_000)
 
@@ -624,17 +624,18 @@ test('filters are in the address, and are cleared beside them and under an empty
   await workflow.fill('weekly')
   await page.getByRole('option', { name: 'Weekly report' }).click()
   await page.getByText('Nothing matches these filters.').waitFor()
-  await show(page, `/runs?workflow=${workflowId}`)
+  await follow(page, `/runs?workflow=${workflowId}`)
+  await page.getByRole('row').nth(2).waitFor()
   expect(await page.getByRole('row').count()).toBe(3)
   await waitUntil(async () => (await workflow.inputValue()) === 'Forward orders')
 
-  await show(page, `/workflows?search=nothing-has-this-name`)
+  await follow(page, `/workflows?search=nothing-has-this-name`)
   await button('Clear the filters').click()
   await page.getByRole('rowheader', { name: 'Forward orders' }).waitFor()
   const search = page.getByRole('searchbox', { name: 'Find a workflow' })
   await search.and(page.locator(':focus')).waitFor()
   expect(await search.inputValue()).toBe('')
-  await show(page, `/runs?workflow=${workflowId}&status=failed`)
+  await follow(page, `/runs?workflow=${workflowId}&status=failed`)
   expect(await page.getByRole('row').count()).toBe(2)
   await button('Clear').click()
   await page.getByRole('row').nth(2).waitFor()
@@ -667,7 +668,7 @@ test('filters are in the address, and are cleared beside them and under an empty
 
   // A column is left out while it is empty, and an error is also on the card of a phone.
   await page.setViewportSize({ width: 375, height: 800 })
-  await show(page, `/workflows/${workflowId}/runs`)
+  await follow(page, `/workflows/${workflowId}/runs`)
   await page.getByText('Order intake did not accept the payload').waitFor()
   await page.setViewportSize({ width: 1280, height: 800 })
   await page.getByRole('columnheader', { name: 'Error' }).waitFor()
@@ -675,7 +676,7 @@ test('filters are in the address, and are cleared beside them and under an empty
   await page.getByRole('columnheader', { name: 'Error' }).waitFor({ state: 'detached' })
   // Without hovering over it.
   expect(await page.getByRole('row', { name: /\d+:\d+:\d+ [AP]M just now/ }).count()).toBe(1)
-  await show(page, `/runs/${runId}`)
+  await follow(page, `/runs/${runId}`)
   await page.getByRole('link', { name: 'Start again' }).click()
   const text = page.getByRole('textbox', { name: 'Text' })
   await text.waitFor()
@@ -690,7 +691,7 @@ test('an address that cannot be read says so in words, without “Try again”',
     ['/runs?session=ca440bfa', 'The address has an id that is not complete.'],
     ['/runs?status=done', 'The address has a filter that cannot be read.'],
   ] as const) {
-    await show(page, path)
+    await follow(page, path)
     await page.getByRole('alert').getByText(text).waitFor()
     expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
   }

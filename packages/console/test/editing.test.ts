@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals'
-import type { AppRequest } from '@workflow-service/contract'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
+import { loseAnswer } from './support/lose-answer.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -155,7 +155,7 @@ test('a refused start says so once until its cause is gone; what is typed is not
 }, 60_000)
 
 test('what is typed while a form is being saved stays in it, and is saved next', async () => {
-  const { page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
+  const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
   const answers = Promise.withResolvers<void>()
   await page.route(`**/app/workflows/${workflowId}`, async (route) => {
     if (route.request().method() === 'PUT') await answers.promise
@@ -170,8 +170,8 @@ test('what is typed while a form is being saved stays in it, and is saved next',
   expect(await description.inputValue()).toBe('First. Second.')
   await press(page, 'Save')
   await page.getByRole('button', { name: 'Revert' }).waitFor({ state: 'detached' })
-  await page.reload()
-  expect(await description.inputValue()).toBe('First. Second.')
+  const saved = await owner.call('getWorkflow', { params: { workflow_id: workflowId } })
+  expect(saved.description).toBe('First. Second.')
 }, 60_000)
 
 test('triggers, files and people are edited, and what was typed in a dialog is not lost silently', async () => {
@@ -186,7 +186,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await press(page, 'Pause From the shop')
   await page.getByText('Paused', { exact: true }).waitFor()
 
-  await show(page, `/workflows/${workflowId}/files`)
+  await follow(page, `/workflows/${workflowId}/files`)
   await page.locator('input[type=file]').setInputFiles([
     { name: 'prices.csv', mimeType: 'text/csv', buffer: Buffer.from('a;b\n1;2\n') },
     { name: 'data.bin', mimeType: 'image/png', buffer: Buffer.from([0xff, 0xfe, 0x80]) },
@@ -211,7 +211,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved.').first().waitFor()
 
-  await show(page, `/workflows/${workflowId}/history`)
+  await follow(page, `/workflows/${workflowId}/history`)
   await page.getByRole('row').filter({ hasText: 'Files' }).nth(1).getByRole('link').click()
   const drawer = page.getByRole('dialog', { name: 'Version' })
   await drawer.getByRole('combobox', { name: 'Compare with' }).selectOption('newest')
@@ -225,7 +225,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
     .getByText(/^Version \d+ is restored\.$/)
     .first()
     .waitFor()
-  await show(page, `/workflows/${workflowId}/files`)
+  await follow(page, `/workflows/${workflowId}/files`)
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByText('a;b\n1;2').waitFor()
   const params = { workflow_id: workflowId }
@@ -248,12 +248,12 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await owner.call('restoreWorkflowVersion', { params: { ...params, version_id: earlier?.id ?? '' }, body })
   await page.getByRole('link', { name: 'prices.csv' }).waitFor()
 
-  await show(page, `/workflows/${workflowId}/people`)
+  await service.signIn({ role: 'member', organizationId: owner.organizationId })
+  await follow(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')
   await page.getByRole('option', { name: /Grace Hopper/ }).click()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
   // What was typed is forgotten.
-  await service.signIn({ role: 'member', organizationId: owner.organizationId })
   await page.getByLabel('Add a person').click()
   await page.getByRole('option', { name: /^The member/ }).waitFor()
 }, 90_000)
@@ -273,12 +273,7 @@ test('a new workflow whose answer was lost is saved as it was typed last', async
   await page.getByLabel('Name').fill('Forward')
   await page.getByLabel('Task').fill('Do it.')
   browser.expectProblem(/ERR_FAILED/)
-  const create = async (body: AppRequest<'createWorkflow'>['body']) => await owner.call('createWorkflow', { body })
-  await page.route(
-    '**/app/workflows',
-    async (route) => await create(route.request().postDataJSON()).then(() => route.abort()),
-    { times: 1 },
-  )
+  await loseAnswer(page, '**/app/workflows')
   await press(page, 'Create workflow')
   await page.getByText('The server cannot be reached.').waitFor()
   await page.getByLabel('Name').fill('Forward  orders')
@@ -293,27 +288,21 @@ test('a scheduled start or an evaluation whose answer was lost is made once when
   const params = { workflow_id: workflowId }
   const newCase = { name: 'A', context: 'order_id: A-1', expected: [], version: null }
   await owner.call('saveCase', { params: { ...params, case_id: newId() }, body: newCase })
-  const makeTwice = async (id: 'startScheduled' | 'startEvaluation', path: string, button: string) => {
-    const sent: string[] = []
-    await page.route(`**/app/workflows/${workflowId}/${path}`, async (route) => {
-      const body = route.request().postDataJSON() as AppRequest<'startEvaluation'>['body'] | null
-      if (body === null) return await route.fallback()
-      if (sent.push(body.id) > 1) return await route.continue()
-      await owner.call(id, { params, body })
-      return await route.abort()
-    })
+  const makeTwice = async (path: string, button: string) => {
+    await loseAnswer(page, `**/app/workflows/${workflowId}/${path}`)
     await press(page, button)
     await page.getByText('The server cannot be reached.').waitFor()
     await press(page, button)
-    return sent
   }
   await show(page, `/workflows/${workflowId}/schedule`)
-  const [runId] = await makeTwice('startScheduled', 'auto-run/start', 'Run now as scheduled')
-  await page.waitForURL(`**/runs/${runId}`)
-  await show(page, `/workflows/${workflowId}/cases`)
-  const [evaluationId] = await makeTwice('startEvaluation', 'evaluations', 'Try the case')
+  await makeTwice('auto-run/start', 'Run now as scheduled')
+  await page.waitForURL('**/runs/*')
+  const { data: runs } = await owner.call('listRuns')
+  expect(runs.filter(({ origin }) => origin === 'auto_run')).toHaveLength(1)
+  await follow(page, `/workflows/${workflowId}/cases`)
+  await makeTwice('evaluations', 'Try the case')
   await page.getByRole('dialog').waitFor()
-  expect((await owner.call('listEvaluations', { params })).data).toMatchObject([{ id: evaluationId }])
+  expect((await owner.call('listEvaluations', { params })).data).toHaveLength(1)
 })
 
 test('a workflow is duplicated with a long name of emoji, and deleted by its name as the page shows it', async () => {
@@ -343,13 +332,13 @@ test('names are found in any case, and cut between characters', async () => {
   await show(page, '/sources?search=STRASSE')
   await page.getByRole('link', { name: 'İstanbul Straße' }).waitFor()
   expect(await page.locator('.avatar').textContent()).toBe('👩‍👩‍👧')
-  await show(page, '/workflows/new')
+  await follow(page, '/workflows/new')
   const description = page.getByLabel('Task')
   await description.pressSequentially('Send it to İSTA')
   await page.getByRole('option', { name: 'İstanbul Straße' }).click()
   expect(await description.inputValue()).toBe('Send it to İstanbul Straße')
   await description.fill('')
-  await show(page, '/organization')
+  await follow(page, '/organization')
   // Chromium takes the name over only where the locale of the machine has its characters.
   await page.evaluate('HTMLAnchorElement.prototype.click = function () { globalThis.named = this.download }')
   await press(page, 'Export the manifest')
@@ -432,7 +421,7 @@ test('a look-up is connected with the tools that are allowed, tried, and shown w
   await page.getByText('found Ada').waitFor()
   expect(await findAxeIssues(page)).toEqual([])
 
-  await show(page, `/workflows/${workflowId}/agent`)
+  await follow(page, `/workflows/${workflowId}/agent`)
   await page.getByLabel('Model').selectOption('scripted')
   await press(page, 'Save')
   await page.getByText('Saved', { exact: false }).first().waitFor()
@@ -443,23 +432,23 @@ test('a look-up is connected with the tools that are allowed, tried, and shown w
   await service.db.prisma.workflow.update({ where: { id: workflowId }, data: { description } })
   service.model.script({ toolCalls: [lookUp] }, { toolCalls: [send] }, { toolCalls: [end] })
   const { runId } = await owner.start(workflowId, 'Who is Grace?')
-  await show(page, `/runs/${runId}`)
+  await follow(page, `/runs/${runId}`)
   await page.getByText('Succeeded', { exact: true }).first().waitFor()
   await page.getByText('Looked up search in Directory').waitFor()
-  await show(page, '/usage?by=lookup')
+  await follow(page, '/usage?by=lookup')
   await page.getByRole('row', { name: /^Directory 1 11$/ }).waitFor()
   expect(service.model.violations).toEqual([])
 }, 90_000)
 
 test('a run is kept as a case, and an evaluation shows where other rules would send something else', async () => {
-  const { page, workflowId, runId } = await openFilled(({ runId: id }) => `/runs/${id}`)
+  const { page, workflowId, runId } = await openFilled()
   await service.db.prisma.start.update({ where: { id: runId }, data: { status: 'succeeded' } })
-  await page.reload()
+  await show(page, `/runs/${runId}`)
   await press(page, 'Keep as case')
   await page.getByRole('dialog').getByLabel('Name').fill('An order')
   await press(page, 'Keep')
   await page.getByText('Kept.', { exact: false }).first().waitFor()
-  await show(page, `/workflows/${workflowId}/cases`)
+  await follow(page, `/workflows/${workflowId}/cases`)
   await page.getByRole('link', { name: 'An order' }).click()
   const text = page.getByRole('dialog').getByLabel('Text')
   await text.fill('order_id: A-17')
@@ -517,9 +506,9 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   const cost = { organizationId, workflowId, runId: newId(), turn: 1 }
   await reserveCost(service.db, { ...cost, amount: 1, runSpent: 0, expiresInMs: 1_000 })
   await settleCost(service.db, { ...cost, cost: 1_700_000 })
-  await show(page, '/')
+  await follow(page, '/')
   await page.getByRole('link', { name: /has spent 1.70 EUR of 2.00 EUR this day/ }).waitFor()
-  await show(page, '/organization')
+  await follow(page, '/organization')
   await page.getByRole('group', { name: 'Members may choose' }).getByLabel('fast').uncheck()
   await page.getByLabel('Budget of a month (EUR)').fill('20')
   await press(page, 'Save models and budget')
