@@ -4,7 +4,7 @@ import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { PASSWORD, setUp } from './support/set-up.ts'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -60,7 +60,7 @@ describe('sign-in', () => {
     expect(new URL(other.url()).origin).toBe(service.url)
   })
 
-  test('says in words what a field needs', async () => {
+  test('says in words what a field needs, and the next step after an error of a provider', async () => {
     browser.expectProblem(/422/)
     const page = await newVisitor()
     await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
@@ -71,10 +71,7 @@ describe('sign-in', () => {
     expect(await page.getByText('Required.', { exact: true }).count()).toBe(2)
     await field(page, 'Email').fill('pat@acme.test')
     await page.getByText('Enter an email address.').waitFor({ state: 'detached' })
-  })
 
-  test('explains the errors of a provider, and the next step', async () => {
-    const page = await newVisitor()
     for (const [code, text] of [
       ['oidc_unavailable', 'cannot be reached'],
       ['oidc_failed', 'was not completed'],
@@ -88,7 +85,7 @@ describe('sign-in', () => {
   test('that has ended is renewed over the page without losing what was typed, and is not called a lost connection', async () => {
     browser.expectProblem(/401/)
     const { page, email } = await newOwner()
-    await show(page, '/organization')
+    await follow(page, '/organization')
     await field(page, 'Name').fill('Acme Robotics')
     await page.context().clearCookies()
     await button(page, 'Save').click()
@@ -128,27 +125,14 @@ describe('sign-in', () => {
   }, 60_000)
 })
 
-test('an address without a page has the navigation, and a search that works', async () => {
-  const { page } = await open('/no-such-page')
-  await page.getByRole('main').getByRole('heading', { name: 'There is no page at this address' }).waitFor()
-  await page.keyboard.press('Control+k')
-  await page.getByRole('combobox', { name: /^Find/ }).fill('audit')
-  await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'Audit log', exact: true }).waitFor()
-  await page.goBack()
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'People' }).click()
-  await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
-  expect(new URL(page.url()).pathname).toBe('/people')
-})
-
 test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {
   const { owner, page, runId, sessionId, deliveryId } = await openFilled('/sessions')
   await page.getByTitle(`Copy ${sessionId}`, { exact: true }).waitFor()
-  await show(page, `/runs/${runId}`)
+  await follow(page, `/runs/${runId}`)
   await page.getByTitle(sessionId, { exact: true }).waitFor()
 
   // What a dialog says is not outside of it, where everything is inert.
-  await show(page, `/deliveries?open=${deliveryId}`)
+  await follow(page, `/deliveries?open=${deliveryId}`)
   await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(new Error("denied"))')
   await page.getByTitle(`Copy ${deliveryId}`, { exact: true }).click()
   const refused = page.getByRole('alert').getByText('The browser does not let this page copy.')
@@ -193,7 +177,7 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
 test('an invited person joins with the link and sees no admin pages', async () => {
   browser.expectProblem(/401/)
   const { page } = await newOwner()
-  await show(page, '/people')
+  await follow(page, '/people')
   await button(page, 'Add person').click()
   await field(page, 'Email').fill(`${randomUUID()}@acme.test`)
   await button(page, 'Add').click()
@@ -221,7 +205,7 @@ test('a person gets another email address with a link and the password, and a se
   const { page } = await newOwner()
   await service.db.pool.query(`UPDATE sign_ins SET confirmed_at = NULL`)
   const address = `${randomUUID()}@acme.test`
-  await show(page, '/people')
+  await follow(page, '/people')
   await button(page, 'Actions for Ada Lovelace').click()
   await page.getByRole('menuitem', { name: 'Change the email address' }).click()
   await field(page, 'New email').fill(address)
@@ -243,7 +227,7 @@ test('a person gets another email address with a link and the password, and a se
   await field(visitor, 'Password').fill(PASSWORD)
   await button(visitor, 'Change the address and sign in').click()
   await visitor.getByRole('heading', { name: 'Overview' }).waitFor()
-  await show(page, '/account')
+  await follow(page, '/account')
   await page.getByText(address).waitFor()
   await field(page, 'New password').fill('nine loud horses swim')
   await button(page, 'Change password').click()
@@ -384,7 +368,7 @@ test('the keyboard lists its keys, of which single ones can be switched off, and
   expect(await findAxeIssues(page)).toEqual([])
   await page.keyboard.press('Escape')
   await shortcuts.waitFor({ state: 'detached' })
-  await show(page, '/account')
+  await follow(page, '/account')
   const tab = await page.context().newPage()
   await show(tab, '/account')
   await page.getByRole('radio', { name: 'Dark' }).check()
