@@ -366,14 +366,14 @@ test('what a list of deliveries shows is sent again together, after a preview, a
 })
 
 test('at most 1,000 of the payloads that a list shows are sent again at once, and a job that waits is stopped', async () => {
-  const { owner, page, sourceId } = await openFilled(() => '/deliveries')
+  const { owner, page, sourceId } = await openFilled()
   // None is left of those that are shown: each was deleted while the page was open.
+  const ids = Array.from({ length: RESEND_IDS_MAX + 1 }, () => newId())
   await page.route('**/app/deliveries?*', async (route) => {
     const response = await route.fetch()
     const list = (await response.json()) as AppAnswer<'listAllDeliveries'>
     const payload = list.data.find(({ kind }) => kind === 'payload')
-    const data = Array.from({ length: RESEND_IDS_MAX + 1 }, () => ({ ...payload, id: newId() }))
-    await route.fulfill({ response, json: { ...list, data } })
+    await route.fulfill({ response, json: { ...list, data: ids.map((id) => ({ ...payload, id })) } })
   })
   await show(page, '/deliveries?outcome=accepted')
   await page.locator('thead input').check()
