@@ -123,10 +123,8 @@ test('the approval of a source is changed while its endpoint is down, and everyt
   await page.getByLabel('Send at once').check()
   await press(page, 'Verify and save')
   await page.getByText(/Your endpoint answered 500.*Nothing was saved. The earlier version stays in use/).waitFor()
-  expect(await owner.call('getWebhookSource', { params })).toMatchObject({
-    approval: 'always',
-    description: 'Takes every new order.',
-  })
+  const kept = await owner.call('getWebhookSource', { params })
+  expect([kept.approval, kept.description]).toEqual(['always', 'Takes every new order.'])
   service.endpoint.answerWith({ status: 200 })
 
   // The page does not learn of the save of another person before its own.
@@ -143,10 +141,8 @@ test('the approval of a source is changed while its endpoint is down, and everyt
   await page.locator('form').getByRole('button', { name: /save$/i }).click()
   await press(page, 'Keep mine')
   await page.getByText('Verified and saved.').first().waitFor()
-  expect(await owner.call('getWebhookSource', { params })).toMatchObject({
-    approval: 'none',
-    description: 'Takes every new order.',
-  })
+  const chosen = await owner.call('getWebhookSource', { params })
+  expect([chosen.approval, chosen.description]).toEqual(['none', 'Takes every new order.'])
 }, 60_000)
 
 test('a trigger of another system starts nothing, shows what is kept as such, and keeps it when it is edited', async () => {

@@ -39,7 +39,6 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   const hasFocus = (target: Locator) => target.and(page.locator(':focus')).waitFor()
   const enter = async (target: Locator, text: string) => {
     await tabTo(target)
-    // At once: each key would take as long as the whole text.
     await keyboard.insertText(text)
   }
   const press = async (target: Locator, key = 'Enter') => {
