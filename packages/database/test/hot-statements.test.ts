@@ -1,46 +1,4 @@
-import {
-  acquireSessions,
-  acquireWaitingSessions,
-  appendSteps,
-  cancelQueuedRuns,
-  serializeStep,
-  claimDeliveries,
-  claimNextRun,
-  type Database,
-  deleteOldAuditEvents,
-  deleteOldDeliveries,
-  deleteOldIdempotencyKeys,
-  deleteOldJournals,
-  deleteOldRuns,
-  deleteOldSessions,
-  deleteOldSpending,
-  findDeliveryState,
-  findPrincipals,
-  findWorkflows,
-  findWorkflowVersions,
-  finishRuns,
-  listEarlierRuns,
-  listDeliveries,
-  listRuns,
-  listSmallSources,
-  listSourceNames,
-  listWebhookSources,
-  listWorkflowFiles,
-  listWorkflows,
-  markAbandonedDeliveries,
-  newId,
-  operatorOf,
-  readSources,
-  readSteps,
-  readWorkflowFile,
-  recordOutcomes,
-  recordRunOutcomes,
-  recordStarts,
-  releaseSessions,
-  renewLeases,
-  startDueAutoRuns,
-  touchApiKeys,
-} from '../src/index.ts'
+import * as storage from '../src/index.ts'
 import { rowIds, testReads } from './support/count-reads.ts'
 import { newClaim, newStart } from './support/start-fixtures.ts'
 
@@ -69,7 +27,7 @@ const TABLES = [
 ]
 
 const { id, sqlId } = rowIds(TABLES)
-const organizationId = newId()
+const organizationId = storage.newId()
 const sourceId = id('webhook_sources', 1)
 
 const batch = <Item>(toItem: (n: number) => Item): Item[] => Array.from({ length: BATCH }, (_, n) => toItem(n + 1))
@@ -85,75 +43,75 @@ const starts = (change: (n: number) => object) =>
     start: { ...newStart({ workflowId: id('workflows', n), apiKeyId: id('api_keys', 1) }), ...change(n) },
   }))
 
-type Pooled = Pick<Database, 'pool'>
+type Pooled = Pick<storage.Database, 'pool'>
 const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
-  findPrincipals: (on) => findPrincipals(on, ['wfk_00000001', 'wfk_00000002']),
-  touchApiKeys: (on) => touchApiKeys(on, new Map(batch((n) => [id('api_keys', n), new Date()]))),
-  findWorkflows: (on) => findWorkflows(on, lookUps),
-  findWorkflowVersions: (on) => findWorkflowVersions(on, lookUps),
+  findPrincipals: (on) => storage.findPrincipals(on, ['wfk_00000001', 'wfk_00000002']),
+  touchApiKeys: (on) => storage.touchApiKeys(on, new Map(batch((n) => [id('api_keys', n), new Date()]))),
+  findWorkflows: (on) => storage.findWorkflows(on, lookUps),
+  findWorkflowVersions: (on) => storage.findWorkflowVersions(on, lookUps),
   listWorkflows: (on) =>
-    listWorkflows(
+    storage.listWorkflows(
       on,
       { organizationId, memberId: null },
-      { limit: 25, after: { createdAt: new Date('2026-01-01'), id: newId() } },
+      { limit: 25, after: { createdAt: new Date('2026-01-01'), id: storage.newId() } },
     ),
   'recordStarts in new sessions': (on) =>
-    recordStarts(
+    storage.recordStarts(
       on,
       starts(() => ({})),
     ),
   'recordStarts in sessions, with Idempotency-Keys': (on) =>
-    recordStarts(
+    storage.recordStarts(
       on,
       starts((n) => ({
         sessionId: id('sessions', n),
         idempotency: { key: `key-${n}`, requestSha256: Buffer.alloc(32) },
       })),
     ),
-  acquireSessions: (on) => acquireSessions(on, { ...options, slots: 5 }, waiting),
-  acquireWaitingSessions: (on) => acquireWaitingSessions(on, { ...options, slots: BATCH }),
-  renewLeases: (on) => renewLeases(on, 'a', 60_000, leases),
-  releaseSessions: (on) => releaseSessions(on, 'a', leases),
+  acquireSessions: (on) => storage.acquireSessions(on, { ...options, slots: 5 }, waiting),
+  acquireWaitingSessions: (on) => storage.acquireWaitingSessions(on, { ...options, slots: BATCH }),
+  renewLeases: (on) => storage.renewLeases(on, 'a', 60_000, leases),
+  releaseSessions: (on) => storage.releaseSessions(on, 'a', leases),
   'releaseSessions, parked': (on) =>
-    releaseSessions(
+    storage.releaseSessions(
       on,
       'a',
       leases.map((lease) => ({ ...lease, parkedMs: 60_000 })),
     ),
-  claimNextRun: (on) => claimNextRun(on, 'a', leases[0]!),
+  claimNextRun: (on) => storage.claimNextRun(on, 'a', leases[0]!),
   finishRuns: (on) =>
-    finishRuns(
+    storage.finishRuns(
       on,
       'a',
       leases.map((lease) => ({ lease, number: 1, status: 'succeeded', error: null, shouldClaimNext: true })),
     ),
   listEarlierRuns: (on) =>
-    listEarlierRuns(on, organizationId, { sessionId: leases[0]!.sessionId, number: 2, limit: 10 }),
+    storage.listEarlierRuns(on, organizationId, { sessionId: leases[0]!.sessionId, number: 2, limit: 10 }),
   appendSteps: (on) =>
-    appendSteps(
+    storage.appendSteps(
       on,
       'a',
       leases.map((lease, index) => ({
         lease,
         runId: id('starts', 2 * index + 3),
         position: 1,
-        steps: [serializeStep({ kind: 'note', data: { code: 'test', text: 'a step' } })],
+        steps: [storage.serializeStep({ kind: 'note', data: { code: 'test', text: 'a step' } })],
       })),
     ),
-  readSteps: (on) => readSteps(on, id('starts', 1)),
-  listSmallSources: (on) => listSmallSources(on, [organizationId]),
-  listSourceNames: (on) => listSourceNames(on, organizationId),
-  readSources: (on) => readSources(on, organizationId, [id('webhook_sources', 1), id('webhook_sources', 2)]),
-  listWebhookSources: (on) => listWebhookSources(on, organizationId),
-  listWorkflowFiles: (on) => listWorkflowFiles(on, organizationId, id('workflows', 1)),
-  readWorkflowFile: (on) => readWorkflowFile(on, organizationId, id('workflows', 1), id('files', 1)),
+  readSteps: (on) => storage.readSteps(on, id('starts', 1)),
+  listSmallSources: (on) => storage.listSmallSources(on, [organizationId]),
+  listSourceNames: (on) => storage.listSourceNames(on, organizationId),
+  readSources: (on) => storage.readSources(on, organizationId, [id('webhook_sources', 1), id('webhook_sources', 2)]),
+  listWebhookSources: (on) => storage.listWebhookSources(on, organizationId),
+  listWorkflowFiles: (on) => storage.listWorkflowFiles(on, organizationId, id('workflows', 1)),
+  readWorkflowFile: (on) => storage.readWorkflowFile(on, organizationId, id('workflows', 1), id('files', 1)),
   claimDeliveries: (on) =>
-    claimDeliveries(
+    storage.claimDeliveries(
       on,
       leases.map((lease) => newClaim(organizationId, sourceId, { lease })),
     ),
   'claimDeliveries with the steps of runs': (on) =>
-    claimDeliveries(
+    storage.claimDeliveries(
       on,
       leases.map((lease, n) => {
         const runId = id('starts', 2 * (n + 1) + 1)
@@ -162,7 +120,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
       }),
     ),
   recordRunOutcomes: (on) =>
-    recordRunOutcomes(
+    storage.recordRunOutcomes(
       on,
       leases.map((lease, n) => {
         const runId = id('starts', 2 * (n + 1) + 1)
@@ -171,40 +129,46 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
       }),
     ),
   recordOutcomes: (on) =>
-    recordOutcomes(
+    storage.recordOutcomes(
       on,
       batch((n) => ({ organizationId, id: id('deliveries', n), result: { ...result, outcome: 'accepted' } })),
     ),
   listDeliveries: (on) =>
-    listDeliveries(on, organizationId, { sourceId, limit: 25, after: { createdAt: new Date(), id: newId() } }),
+    storage.listDeliveries(on, organizationId, {
+      sourceId,
+      limit: 25,
+      after: { createdAt: new Date(), id: storage.newId() },
+    }),
   'listDeliveries with an outcome': (on) =>
-    listDeliveries(on, organizationId, { sourceId, limit: 25, outcome: 'rejected' }),
-  'listDeliveries in flight': (on) => listDeliveries(on, organizationId, { sourceId, limit: 25, outcome: 'in_flight' }),
-  'listDeliveries of a kind': (on) => listDeliveries(on, organizationId, { sourceId, limit: 25, kind: 'verification' }),
+    storage.listDeliveries(on, organizationId, { sourceId, limit: 25, outcome: 'rejected' }),
+  'listDeliveries in flight': (on) =>
+    storage.listDeliveries(on, organizationId, { sourceId, limit: 25, outcome: 'in_flight' }),
+  'listDeliveries of a kind': (on) =>
+    storage.listDeliveries(on, organizationId, { sourceId, limit: 25, kind: 'verification' }),
   'listDeliveries of a period': (on) => {
     const since = new Date(Date.now() - 80 * 86_400_000)
     const until = new Date(since.getTime() + 40 * 86_400_000)
-    return listDeliveries(on, organizationId, { sourceId, limit: 25, since, until })
+    return storage.listDeliveries(on, organizationId, { sourceId, limit: 25, since, until })
   },
-  findDeliveryState: (on) => findDeliveryState(on, id('deliveries', 1)),
-  markAbandonedDeliveries: (on) => markAbandonedDeliveries(on, { olderThanMs: 1_000, batchSize: BATCH }),
-  deleteOldDeliveries: (on) => deleteOldDeliveries(on, { olderThanDays: 90, batchSize: BATCH }),
-  deleteOldRuns: (on) => deleteOldRuns(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
-  deleteOldJournals: (on) => deleteOldJournals(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
-  deleteOldSessions: (on) => deleteOldSessions(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
-  deleteOldAuditEvents: (on) => deleteOldAuditEvents(on, { olderThanDays: 30, batchSize: BATCH }),
-  deleteOldSpending: (on) => deleteOldSpending(on, BATCH),
-  deleteOldIdempotencyKeys: (on) => deleteOldIdempotencyKeys(on, BATCH),
+  findDeliveryState: (on) => storage.findDeliveryState(on, id('deliveries', 1)),
+  markAbandonedDeliveries: (on) => storage.markAbandonedDeliveries(on, { olderThanMs: 1_000, batchSize: BATCH }),
+  deleteOldDeliveries: (on) => storage.deleteOldDeliveries(on, { olderThanDays: 90, batchSize: BATCH }),
+  deleteOldRuns: (on) => storage.deleteOldRuns(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
+  deleteOldJournals: (on) => storage.deleteOldJournals(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
+  deleteOldSessions: (on) => storage.deleteOldSessions(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
+  deleteOldAuditEvents: (on) => storage.deleteOldAuditEvents(on, { olderThanDays: 30, batchSize: BATCH }),
+  deleteOldSpending: (on) => storage.deleteOldSpending(on, BATCH),
+  deleteOldIdempotencyKeys: (on) => storage.deleteOldIdempotencyKeys(on, BATCH),
   'listRuns, queued, of a session': (on) =>
-    listRuns(on, organizationId, { status: 'queued', sessionId: waiting[0]!, limit: 25 }),
+    storage.listRuns(on, organizationId, { status: 'queued', sessionId: waiting[0]!, limit: 25 }),
   'cancelQueuedRuns of a session': (on) =>
-    cancelQueuedRuns(
+    storage.cancelQueuedRuns(
       on,
       { organizationId, memberId: null },
       { kind: 'session', id: waiting[0]! },
-      operatorOf(organizationId),
+      storage.operatorOf(organizationId),
     ),
-  startDueAutoRuns: (on) => startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
+  startDueAutoRuns: (on) => storage.startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
 }
 
 /** Our organization has all rows, except that each of many others has a webhook source. */
