@@ -3,10 +3,8 @@ import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   acquireWaitingSessions,
   claimDeliveries,
-  createDatabase,
   endWorkAfterRestore,
   leaseResendJob,
-  listConnectedServices,
   newId,
   showRun,
 } from '../src/index.ts'
@@ -84,12 +82,4 @@ test('a schedule that was due since the restored moment waits for its next time,
   expect(next.getTime() - Date.now()).toBeGreaterThan(0)
   expect(next.getTime() - Date.now()).toBeLessThanOrEqual(86_400_000)
   expect(await nextOf(future.workflowId)).toEqual(new Date('2126-03-02T09:20:00Z'))
-})
-
-test('names the services that are connected', async () => {
-  expect(await listConnectedServices(database.db)).toEqual([])
-  const runner = createDatabase({ url: database.url, applicationName: 'runner' })
-  await runner.ping()
-  expect(await listConnectedServices(database.db)).toEqual(['runner'])
-  await runner.close()
 })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import {
   appendSteps,
@@ -66,15 +67,17 @@ describe('listEarlierRuns', () => {
     }
     expect(await list()).toEqual([1, 2, 3, 4, 5, 6].map(small))
     const runs = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
-    const add = async (number: number, mebibytes: number, text = () => 'x') => {
-      const runId = runs[number - 1]!.id
-      const data = { code: 'large', text: Array.from({ length: mebibytes * 1_048_576 }, text).join('') }
-      await acme.db.prisma.runStep.create({ data: { runId, position: 9, epoch: 1, kind: 'note', data } })
+    const add = async (number: number, mebibytes: number, text = 'x'.repeat(mebibytes * 1_048_576)) => {
+      await acme.db.pool.query(
+        `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+         VALUES ($1, 9, 'note', json_build_object('code', 'large', 'text', $2::text), 1)`,
+        [runs[number - 1]!.id, text],
+      )
     }
     await add(5, 5)
     expect(await list()).toEqual([1, 2, 3, 4].map(small).concat([[5, 0, true], small(6)]))
     await add(6, 3)
-    await add(4, 3, () => String.fromCharCode(32 + Math.random() * 94))
+    await add(4, 3, randomBytes((3 * 1_048_576 * 3) / 4).toString('base64'))
     await add(2, 3)
     expect(await list()).toEqual([[1, 0, true], [2, 0, true], small(3), [4, 2, false], [5, 0, true], [6, 2, false]])
   })
