@@ -38,27 +38,27 @@ let visible: { id: string; name: string }[]
 
 /**
  * One workflow in 1,500 is rare, every second one even, the second half late. Every 1,000th is visible to the member:
- * most list it, the last one is company-wide, and has runs and parts. Another organization has the same workflows.
+ * most list it, the last one is company-wide, and has runs and parts. All 500 of another organization are rare.
  */
 beforeAll(async () => {
   db = database.db
   const run = (sql: string, ...values: unknown[]) => db.pool.query(sql, values)
-  const createWorkflows = async (id: string) => {
+  const createWorkflows = async (id: string, count: number, rareEvery: number) => {
     await run(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, id)
     const { rows } = await db.pool.query<{ id: string; name: string }>(
       `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at)
        SELECT gen_random_uuid(), $1, name, 'd', CASE n WHEN $2::int THEN 'company_wide' ELSE 'only_me' END, name || $3 || 'd', true,
          timestamptz '2026-01-01' + n * interval '1 s'
-       FROM (SELECT n, concat('w', n, CASE n % 2 WHEN 0 THEN ' even' ELSE ' odd' END, CASE n % 1500 WHEN 0 THEN ' rarity' END,
+       FROM (SELECT n, concat('w', n, CASE n % 2 WHEN 0 THEN ' even' ELSE ' odd' END, CASE n % $4 WHEN 0 THEN ' rarity' END,
                               CASE WHEN n > $2 / 2 THEN ' late' END) AS name
              FROM generate_series(1, $2::int) n) AS named
        RETURNING id, name`,
-      [id, COUNT, workflowSearchText('', '')],
+      [id, count, workflowSearchText('', ''), rareEvery],
     )
     return rows
   }
-  await createWorkflows(newId())
-  const rows = await createWorkflows(organizationId)
+  await createWorkflows(newId(), 500, 1)
+  const rows = await createWorkflows(organizationId, COUNT, 1_500)
   await run(
     `INSERT INTO users (id, organization_id, email) SELECT id, $1, id::text FROM unnest($2::uuid[]) AS id`,
     organizationId,
