@@ -1,8 +1,118 @@
+import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Database, newId, type NewStart, recordStart, recordStarts, workflowSearchText } from '../src/index.ts'
-import { newStart, useStartable } from './support/start-fixtures.ts'
+import {
+  acquireSessions,
+  appendSteps,
+  type Database,
+  finishRuns,
+  listEarlierRuns,
+  listWorkflowFiles,
+  newId,
+  type NewStart,
+  readSessionSummary,
+  readWorkflowFile,
+  recordStart,
+  recordStarts,
+  serializeStep,
+  workflowSearchText,
+} from '../src/index.ts'
+import { ACQUIRE_ALL, createStartable, newStart, start, useStartable } from './support/start-fixtures.ts'
 
 const acme = useStartable()
+
+/** Runs the starts of a session one after the other, each with one step. */
+async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
+  const {
+    sessions: [acquired],
+  } = await acquireSessions(acme.db, ACQUIRE_ALL, [sessionId])
+  const { lease } = acquired!
+  let run = acquired?.run
+  for (const error of results) {
+    const steps = [serializeStep({ kind: 'message', data: { agent: 'test', text: `run ${run!.number}` } })]
+    await appendSteps(acme.db, 'a', [{ lease, runId: run!.id, position: 0, steps }])
+    const status = error === null ? 'succeeded' : 'failed'
+    const [ended] = await finishRuns(acme.db, 'a', [
+      { lease, number: run!.number, status, error, shouldClaimNext: true },
+    ])
+    run = ended?.kind === 'finished' ? ended.next : undefined
+  }
+}
+
+/** A run with its one step. */
+const small = (number: number) => [number, 1, false]
+
+describe('listEarlierRuns', () => {
+  test('returns the newest runs before this one, oldest first, with their journals', async () => {
+    const { sessionId } = await start(acme.db, acme)
+    for (let n = 0; n < 3; n++) await start(acme.db, acme, sessionId)
+    await runAll(sessionId, [null, 'no: reason', null])
+    const earlier = await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 4, limit: 2 })
+    expect(earlier).toMatchObject([
+      { status: 'failed', error: 'no: reason', steps: [{ data: { text: 'run 2' } }] },
+      { status: 'succeeded', error: null, steps: [{ data: { text: 'run 3' } }], workflowName: 'Forward orders' },
+    ])
+    expect(await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 1, limit: 2 })).toEqual([])
+
+    const runs = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
+    for (const [index, text] of ['Old.', 'New.', ''].entries()) {
+      const step = { runId: runs[index]!.id, position: 9, epoch: 1, kind: 'session_summary' }
+      await acme.db.prisma.runStep.create({ data: { ...step, data: { turn: 0, through: 1, text } } })
+    }
+    const read = (number: number) => readSessionSummary(acme.db, acme.organizationId, { sessionId, number })
+    expect([await read(4), await read(2), await read(1)]).toMatchObject([{ text: 'New.' }, { text: 'Old.' }, undefined])
+  })
+
+  test('reads no journal of more than 4 MiB, and none that is beyond 8 MiB in all, compressed or not', async () => {
+    const { sessionId } = await start(acme.db, acme)
+    for (let n = 0; n < 5; n++) await start(acme.db, acme, sessionId)
+    await runAll(sessionId, [null, null, null, null, null, null])
+    const list = async () => {
+      const runs = await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 7, limit: 6 })
+      return runs.map(({ number, steps, isTooLarge = false }) => [number, steps.length, isTooLarge])
+    }
+    expect(await list()).toEqual([1, 2, 3, 4, 5, 6].map(small))
+    const runs = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
+    const add = async (number: number, mebibytes: number, text = 'x'.repeat(mebibytes * 1_048_576)) => {
+      await acme.db.pool.query(
+        `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+         VALUES ($1, 9, 'note', json_build_object('code', 'large', 'text', $2::text), 1)`,
+        [runs[number - 1]!.id, text],
+      )
+    }
+    await add(5, 5)
+    expect(await list()).toEqual([1, 2, 3, 4].map(small).concat([[5, 0, true], small(6)]))
+    await add(6, 3)
+    await add(4, 3, randomBytes((3 * 1_048_576 * 3) / 4).toString('base64'))
+    await add(2, 3)
+    expect(await list()).toEqual([[1, 0, true], [2, 0, true], small(3), [4, 2, false], [5, 0, true], [6, 2, false]])
+  })
+})
+
+describe('files', () => {
+  test('are listed by folder, then by name, and read only by their own workflow', async () => {
+    const other = await createStartable(acme.db)
+    const create = async (path: string[], name: string) => {
+      const id = newId()
+      await acme.db.prisma.file.create({
+        data: { id, workflowId: acme.workflowId, path, name, content: `content of ${name}` },
+      })
+      return id
+    }
+    const deep = await create(['docs', 'more'], 'a.md')
+    const doc = await create(['docs'], 'b.md')
+    const root = await create([], 'z.md')
+    const files = await listWorkflowFiles(acme.db, acme.organizationId, acme.workflowId)
+    expect(files).toEqual([
+      { id: root, name: 'z.md', path: [] },
+      { id: doc, name: 'b.md', path: ['docs'] },
+      { id: deep, name: 'a.md', path: ['docs', 'more'] },
+    ])
+    expect(await readWorkflowFile(acme.db, acme.organizationId, acme.workflowId, doc)).toBe('content of b.md')
+    expect(await readWorkflowFile(acme.db, acme.organizationId, other.workflowId, doc)).toBeUndefined()
+    expect(await readWorkflowFile(acme.db, other.organizationId, acme.workflowId, doc)).toBeUndefined()
+  })
+})
+
 let db: Database
 let organizationId: string
 const sessionId = newId()
@@ -12,7 +122,7 @@ beforeAll(async () => {
   await db.pool.query('INSERT INTO sessions (id, organization_id) VALUES ($1, $2)', [sessionId, organizationId])
 })
 
-const start = (change: Partial<NewStart> = {}): NewStart => newStart(acme, change)
+const toStart = (change: Partial<NewStart> = {}): NewStart => newStart(acme, change)
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
 
 describe('recordStart', () => {
@@ -26,10 +136,10 @@ describe('recordStart', () => {
     }
     const before = await counts()
     const idempotency = { key: 'refused', requestSha256: hash(1) }
-    expect(await recordStart(db, organizationId, start({ workflowId: newId(), idempotency }))).toEqual({
+    expect(await recordStart(db, organizationId, toStart({ workflowId: newId(), idempotency }))).toEqual({
       kind: 'workflow_not_found',
     })
-    expect(await recordStart(db, organizationId, start({ sessionId: newId(), idempotency }))).toEqual({
+    expect(await recordStart(db, organizationId, toStart({ sessionId: newId(), idempotency }))).toEqual({
       kind: 'session_not_found',
     })
     expect(await counts()).toEqual(before)
@@ -44,17 +154,17 @@ describe('recordStart', () => {
       return rows[0]!.waiting_since
     }
     expect(await waiting()).toBeNull()
-    await recordStart(db, organizationId, start({ sessionId }))
+    await recordStart(db, organizationId, toStart({ sessionId }))
     const since = await waiting()
     expect(since).toBeInstanceOf(Date)
-    await recordStart(db, organizationId, start({ sessionId }))
+    await recordStart(db, organizationId, toStart({ sessionId }))
     expect(await waiting()).toEqual(since)
   })
 
   test('rolls everything back when a constraint refuses one part', async () => {
-    const taken = start()
+    const taken = toStart()
     await recordStart(db, organizationId, taken)
-    const again = start({ startId: taken.startId })
+    const again = toStart({ startId: taken.startId })
     await expect(recordStart(db, organizationId, again)).rejects.toMatchObject({ code: '23505' })
     const { rowCount } = await db.pool.query('SELECT FROM sessions WHERE id = $1', [again.newSessionId])
     expect(rowCount).toBe(0)
@@ -106,7 +216,7 @@ describe('recordStarts', () => {
       [organizationId, ids.listed],
     )
     const outcomesOf = async (change: (name: string) => Partial<NewStart>) => {
-      const starts = Object.entries(ids).map(([name, id]) => start({ workflowId: id, ...change(name) }))
+      const starts = Object.entries(ids).map(([name, id]) => toStart({ workflowId: id, ...change(name) }))
       const outcomes = await recordStarts(
         db,
         starts.map((each) => ({ organizationId, start: each })),
@@ -121,11 +231,11 @@ describe('recordStarts', () => {
   })
 
   test('a start in a new session is the same row, whether or not others of its batch name a session or a key', async () => {
-    const [alone, among] = [start(), start()]
+    const [alone, among] = [toStart(), toStart()]
     await recordStarts(db, [{ organizationId, start: alone }])
     await recordStarts(db, [
       { organizationId, start: among },
-      { organizationId, start: start({ idempotency: { key: 'among', requestSha256: hash(1) } }) },
+      { organizationId, start: toStart({ idempotency: { key: 'among', requestSha256: hash(1) } }) },
     ])
     const rowsOf = async ({ startId, newSessionId }: NewStart) => {
       const { rows } = await db.pool.query<Record<string, unknown>>(
@@ -147,8 +257,8 @@ describe('recordStarts', () => {
     await client.query('BEGIN')
     await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
     const outcomes = await recordStarts(db, [
-      { organizationId, start: start({ sessionId }) },
-      { organizationId, start: start() },
+      { organizationId, start: toStart({ sessionId }) },
+      { organizationId, start: toStart() },
     ])
     expect(outcomes.map(({ kind }) => kind)).toEqual(['session_locked', 'accepted'])
     await client.query('ROLLBACK')
@@ -166,7 +276,7 @@ describe('recordStarts', () => {
         db,
         sessions
           .map((session, index) =>
-            start({ sessionId: session, idempotency: { key: `circle ${index}`, requestSha256: hash(turn) } }),
+            toStart({ sessionId: session, idempotency: { key: `circle ${index}`, requestSha256: hash(turn) } }),
           )
           .toSorted(() => (turn % 2 === 0 ? 1 : -1))
           .map((each) => ({ organizationId, start: each })),
