@@ -12,6 +12,13 @@ export function datesToIso<Out extends object>(row: RowOf<Out>): Out {
   return Object.fromEntries(entries) as Out
 }
 
+/** What one statement of the retention deletes. */
+export interface AgedBatch {
+  readonly olderThanDays: number
+  /** The most rows that it reads or deletes. */
+  readonly batchSize: number
+}
+
 /**
  * Deletes at most `limit` rows of a table that meet a condition, whose parameters begin at $2, and skips those that
  * another process has locked. Resolves to how many. ARRAY(…) is evaluated once: with IN, PostgreSQL may evaluate the

@@ -280,16 +280,12 @@ function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] 
  */
 export async function removeUnsentDelivery(
   db: Db,
-  {
-    organization_id: organizationId,
-    id,
-    created_at: createdAt,
-  }: Pick<DeliveryOut, 'organization_id' | 'id' | 'created_at'>,
+  delivery: Pick<DeliveryOut, 'organization_id' | 'id' | 'created_at'>,
 ): Promise<boolean> {
   const { rowCount } = await db.pool.query(
     `DELETE FROM deliveries
      WHERE organization_id = $1 AND id = $2 AND created_at = $3 AND outcome = 'in_flight'`,
-    [organizationId, id, createdAt],
+    [delivery.organization_id, delivery.id, delivery.created_at],
   )
   return rowCount === 1
 }
@@ -432,10 +428,7 @@ const MARK_ABANDONED_DELIVERIES = statement('deliveries/mark-abandoned-deliverie
  * Records as `unknown` what has been in flight for longer than any exchange takes: its dispatcher died. At most
  * `batchSize` deliveries. Resolves to how many. Safe when several processes do it at once.
  */
-export async function markAbandonedDeliveries(
-  db: Db,
-  options: { olderThanMs: number; batchSize?: number },
-): Promise<number> {
+export async function markAbandonedDeliveries(db: Db, options: { olderThanMs: number; batchSize?: number }) {
   const { olderThanMs, batchSize = 500 } = options
   const { rowCount } = await runStatement(db, MARK_ABANDONED_DELIVERIES, [UNKNOWN_REASON, olderThanMs, batchSize])
   return rowCount ?? 0

@@ -237,11 +237,7 @@ async function compareDeliveries(
 }
 
 /** Those of the deliveries that the viewer sees. */
-export async function findVisibleIds(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  ids: readonly string[],
-): Promise<string[]> {
+export async function findVisibleIds(db: Db, { organizationId, memberId }: Viewer, ids: readonly string[]) {
   const { rows } = await db.pool.query<{ id: string }>(
     `SELECT delivery.id FROM deliveries AS delivery ${JOIN_WORKFLOW}
      WHERE delivery.organization_id = $1 AND delivery.id = ANY ($3::uuid[]) AND ${isDeliveryVisible('$2')}`,
@@ -297,11 +293,7 @@ const REQUEST_URL = `CASE delivery.kind
   WHEN 'verification' THEN delivery.request_body->'data'->>'target_url' ELSE delivery.request_url END`
 
 /** A delivery that the viewer sees, in full. */
-export async function findVisibleDelivery(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  deliveryId: string,
-): Promise<DeliveryDetail | undefined> {
+export async function findVisibleDelivery(db: Db, { organizationId, memberId }: Viewer, deliveryId: string) {
   return (
     await queryRows<DeliveryDetail>(
       db,

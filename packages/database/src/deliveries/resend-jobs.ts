@@ -1,5 +1,6 @@
 import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
 import {
+  type AgedBatch,
   type Database,
   type Db,
   deleteRows,
@@ -198,12 +199,7 @@ export async function findResendJob(db: Db, viewer: Viewer, id: string): Promise
 }
 
 /** Stops a job that the viewer sees, before its next payload. Whether it was running. */
-export async function stopResendJob(
-  db: Database,
-  { organizationId, memberId }: Viewer,
-  id: string,
-  by: AuditedBy,
-): Promise<boolean> {
+export async function stopResendJob(db: Database, { organizationId, memberId }: Viewer, id: string, by: AuditedBy) {
   return await inTransaction(db, async (client) => {
     const { rows } = await client.query<{ left: number }>(
       `UPDATE resend_jobs SET status = 'stopped', finished_at = now()
@@ -315,10 +311,7 @@ export async function releaseResendJob(db: Db, owner: string, id: string, second
 }
 
 /** Deletes at most `batchSize` jobs that ended longer ago than the age. Resolves to how many. */
-export async function deleteOldResendJobs(
-  db: Db,
-  { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
-): Promise<number> {
+export async function deleteOldResendJobs(db: Db, { olderThanDays, batchSize }: AgedBatch): Promise<number> {
   const where = 'finished_at < now() - make_interval(days => $2)'
   return await deleteRows(db, { table: 'resend_jobs', where }, batchSize, olderThanDays)
 }

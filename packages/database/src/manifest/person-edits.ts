@@ -57,11 +57,7 @@ export async function findPersonEdits(
 }
 
 /** Records that an operator applied a manifest with these things (contract README, "Application"). */
-export async function recordApplied(
-  client: Queryable,
-  organizationId: string,
-  things: readonly PlannedThing[],
-): Promise<void> {
+export async function recordApplied(client: Queryable, organizationId: string, things: readonly PlannedThing[]) {
   const rows = things.map(({ kind, id, name, changes, kept = [] }) => ({
     id: newId(),
     organization_id: organizationId,

@@ -11,21 +11,13 @@ export interface Instructions {
 }
 
 /** The version of this number, or the newest one. Undefined if there are none, or no longer that version. */
-export async function readInstructions(
-  db: Db,
-  organizationId: string,
-  number?: number,
-): Promise<Instructions | undefined> {
+export async function readInstructions(db: Db, organizationId: string, number?: number) {
   const found = await readVersion(db.pool, organizationId, number)
   return found?.text === '' ? undefined : found
 }
 
 /** As `readInstructions`; a version that removed the text has an empty one. */
-export async function readVersion(
-  client: Queryable,
-  organizationId: string,
-  number?: number,
-): Promise<Instructions | undefined> {
+export async function readVersion(client: Queryable, organizationId: string, number?: number) {
   const { rows } = await client.query<Instructions>(
     `SELECT number, text FROM instructions WHERE organization_id = $1 AND ($2::integer IS NULL OR number = $2)
      ORDER BY number DESC LIMIT 1`,

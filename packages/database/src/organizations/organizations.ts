@@ -34,11 +34,7 @@ export async function listOrganizations(
 }
 
 /** The names of these workflows, by id. */
-export async function findWorkflowNames(
-  db: PrismaDb,
-  organizationId: string,
-  workflowIds: readonly string[],
-): Promise<Map<string, string>> {
+export async function findWorkflowNames(db: PrismaDb, organizationId: string, workflowIds: readonly string[]) {
   const found = await db.prisma.workflow.findMany({
     where: { organizationId, id: { in: [...new Set(workflowIds)] } },
     select: { id: true, name: true },

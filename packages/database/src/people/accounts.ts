@@ -86,11 +86,7 @@ export async function findAccountByEmail(db: PrismaDb, email: string): Promise<A
 }
 
 /** Finds an account by its identity at an OpenID Connect provider. */
-export async function findAccountByOidc(
-  db: PrismaDb,
-  oidcIssuer: string,
-  oidcSubject: string,
-): Promise<Account | undefined> {
+export async function findAccountByOidc(db: PrismaDb, oidcIssuer: string, oidcSubject: string) {
   return await findAccount(db, { oidcIssuer, oidcSubject })
 }
 
@@ -162,10 +158,7 @@ export async function recordFailedSignIn(
  * Locks an account until the end of the transaction: what it belongs to, its password and its links do not change
  * meanwhile. Taken after the locks of organizations. Resolves to undefined without such an account.
  */
-export async function lockAccount(
-  tx: Queryable,
-  accountId: string,
-): Promise<{ name: string; email: string; passwordHash: string | null } | undefined> {
+export async function lockAccount(tx: Queryable, accountId: string) {
   const { rows } = await tx.query<{ name: string; email: string; passwordHash: string | null }>(
     `SELECT name, email, password_hash AS "passwordHash" FROM accounts WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE`,
     [accountId],
@@ -174,10 +167,7 @@ export async function lockAccount(
 }
 
 /** Ends the open links that meet the condition. */
-export async function revokeLinks(
-  { prisma }: Pick<Transaction, 'prisma'>,
-  which: Prisma.OneTimeLinkWhereInput,
-): Promise<void> {
+export async function revokeLinks({ prisma }: Pick<Transaction, 'prisma'>, which: Prisma.OneTimeLinkWhereInput) {
   await prisma.oneTimeLink.updateMany({
     where: { ...which, usedAt: null, revokedAt: null },
     data: { revokedAt: new Date() },
@@ -285,10 +275,6 @@ export async function changePassword(db: Database, passwordHash: string, request
   })
 }
 
-export async function setPassword(
-  { prisma }: Pick<Transaction, 'prisma'>,
-  accountId: string,
-  passwordHash: string,
-): Promise<void> {
+export async function setPassword({ prisma }: Pick<Transaction, 'prisma'>, accountId: string, passwordHash: string) {
   await prisma.account.update({ where: { id: accountId }, data: { passwordHash, passwordChangedAt: new Date() } })
 }

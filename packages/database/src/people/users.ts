@@ -88,11 +88,7 @@ export async function listUsers(
 }
 
 /** Reads one user; undefined if the organization has no such user. */
-async function findUser(
-  { prisma }: Pick<Transaction, 'prisma'>,
-  organizationId: string,
-  id: string,
-): Promise<StoredUser | undefined> {
+async function findUser({ prisma }: Pick<Transaction, 'prisma'>, organizationId: string, id: string) {
   const row = await prisma.user.findFirst({ where: { organizationId, id }, select: userFields(organizationId) })
   return row ? toStored(row) : undefined
 }
@@ -353,12 +349,7 @@ export async function deleteUser(
 }
 
 /** Ends the person's sign-ins to the organization. Resolves to whether there is such a user. */
-export async function signUserOut(
-  db: Database,
-  userId: string,
-  check: CheckUserChange,
-  request: AuditedBy,
-): Promise<boolean> {
+export async function signUserOut(db: Database, userId: string, check: CheckUserChange, request: AuditedBy) {
   const isSignedOut = await changeUser(db, userId, request, async (tx, stored, organizationId) => {
     check(stored)
     await endSignIns(tx, organizationId, stored)

@@ -131,10 +131,6 @@ const READ_READINESS = `
   WHERE workflow.organization_id = $1 AND workflow.id = $2 AND ${isVisible('workflow', '$3')}`
 
 /** Reads the rules of a start for a workflow; undefined when the person cannot see it. */
-export async function readReadiness(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  workflowId: string,
-): Promise<WorkflowReadiness | undefined> {
+export async function readReadiness(db: Db, { organizationId, memberId }: Viewer, workflowId: string) {
   return (await db.pool.query<WorkflowReadiness>(READ_READINESS, [organizationId, workflowId, memberId])).rows[0]
 }

@@ -277,12 +277,7 @@ export async function decideApprovals(
  * Records that a payload of a source with `approval: first` was accepted after an approval, unless the source was saved
  * since `version`: no further approval is needed.
  */
-export async function endFirstApproval(
-  db: Db,
-  organizationId: string,
-  sourceId: string,
-  version: number,
-): Promise<void> {
+export async function endFirstApproval(db: Db, organizationId: string, sourceId: string, version: number) {
   await db.pool.query(
     `UPDATE webhook_sources SET approved_at = now()
      WHERE organization_id = $1 AND id = $2 AND version = $3 AND approval = 'first' AND approved_at IS NULL`,

@@ -9,7 +9,14 @@ import {
   type JournalStep,
   type NewJournalStep,
 } from '@workflow-service/contract'
-import { type Connection, type Database, type Db, deleteRows, type Transaction } from '../connection/index.ts'
+import {
+  type AgedBatch,
+  type Connection,
+  type Database,
+  type Db,
+  deleteRows,
+  type Transaction,
+} from '../connection/index.ts'
 import { changedFields, isVisible, queryVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { assertUnchangedSince, editBesideWorkflow, EditRefused, type WorkflowEdit } from '../workflows/index.ts'
 
@@ -209,10 +216,7 @@ export async function deleteCase(db: Database, edit: WorkflowEdit, id: string, v
  * Deletes cases that were neither kept nor evaluated for these days, and evaluations that are older. Resolves to how
  * many, at most twice `batchSize`.
  */
-export async function deleteOldCases(
-  db: Db,
-  { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
-): Promise<number> {
+export async function deleteOldCases(db: Db, { olderThanDays, batchSize }: AgedBatch): Promise<number> {
   const deleteOld = (table: string, time: string): Promise<number> => {
     const where = `${time} < now() - make_interval(days => $2) ORDER BY ${time}`
     return deleteRows(db, { table, where }, batchSize, olderThanDays)

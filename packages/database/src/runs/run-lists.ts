@@ -183,15 +183,9 @@ export async function listRunsOfSession(
   db: Db,
   { organizationId, memberId }: Viewer,
   sessionId: string,
-  {
-    status,
-    workflowId,
-    since,
-    until,
-    limit,
-    after,
-  }: Omit<RunQuery, 'after'> & { readonly after?: RunNumber | undefined },
+  query: Omit<RunQuery, 'after'> & { readonly after?: RunNumber | undefined },
 ): Promise<paging.ReadPage<RunOut, RunNumber>> {
+  const { status, workflowId, since, until, limit, after } = query
   const read = async (position: RunNumber | undefined, count: number) => {
     const { rows } = await db.pool.query<RunNumber & { id: string; isVisible: boolean }>(
       `SELECT start.id, start.number::float8 AS number, ${isVisible('workflow', '$2')}

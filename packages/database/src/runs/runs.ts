@@ -137,14 +137,9 @@ export type EarlierRun = Omit<RowOfStatement<typeof LIST_EARLIER_RUNS>, 'bytes'>
 export async function listEarlierRuns(
   db: Db,
   organizationId: string,
-  range: { readonly sessionId: string; readonly number: number; readonly limit: number },
+  { sessionId, number, limit }: { readonly sessionId: string; readonly number: number; readonly limit: number },
 ): Promise<readonly EarlierRun[]> {
-  const { rows: runs } = await runStatement(db, LIST_EARLIER_RUNS, [
-    organizationId,
-    range.sessionId,
-    range.number,
-    range.limit,
-  ])
+  const { rows: runs } = await runStatement(db, LIST_EARLIER_RUNS, [organizationId, sessionId, number, limit])
   // What is stored compressed is larger when it is read, never smaller.
   let left = EARLIER_RUNS_MAX_BYTES
   const small = runs.filter(({ bytes }) => bytes <= EARLIER_RUN_MAX_BYTES && (left -= bytes) >= 0)

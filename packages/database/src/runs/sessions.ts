@@ -11,12 +11,7 @@ import {
 import { FIRST_LINE, listRunsOfSession } from './run-lists.ts'
 
 /** Creates an open session. False if there is one with this id, in any organization. */
-export async function createSession(
-  db: Db,
-  organizationId: string,
-  sessionId: string,
-  by?: AuditedBy,
-): Promise<boolean> {
+export async function createSession(db: Db, organizationId: string, sessionId: string, by?: AuditedBy) {
   return await changeSession(
     db,
     'session.opened',
@@ -39,12 +34,7 @@ export async function openSession(db: Db, organizationId: string, sessionId: str
 }
 
 /** Closes an open session; accepted starts still run. False if the viewer sees no open session with this id. */
-export async function closeSession(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  sessionId: string,
-  by?: AuditedBy,
-): Promise<boolean> {
+export async function closeSession(db: Db, { organizationId, memberId }: Viewer, sessionId: string, by?: AuditedBy) {
   return await changeSession(
     db,
     'session.closed',

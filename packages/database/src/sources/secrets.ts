@@ -106,11 +106,7 @@ const STORED_SECRETS = [
  * beside dispatchers: a secret that is saved meanwhile is not overwritten. The old keys can be removed once all
  * dispatchers have the new list and a later rotation has found nothing to rotate.
  */
-export async function rotateSecrets(
-  db: Db,
-  box: SecretBox,
-  options: { batchSize?: number } = {},
-): Promise<SecretRotation> {
+export async function rotateSecrets(db: Db, box: SecretBox, options: { batchSize?: number } = {}) {
   const { batchSize = 200 } = options
   const result: SecretRotation = { rotated: 0, current: 0, failed: [] }
   for (const stored of STORED_SECRETS) await rotateColumn(db, box, { batchSize, ...stored }, result)

@@ -118,12 +118,7 @@ export async function hasWebhookSourceLog(db: Db, organizationId: string, source
 }
 
 /** Why a save of this id under this name is refused. */
-export async function findSaveRefusal(
-  db: Db,
-  organizationId: string,
-  sourceId: string,
-  name: string,
-): Promise<SaveRefusal | null> {
+export async function findSaveRefusal(db: Db, organizationId: string, sourceId: string, name: string) {
   return (await runStatement(db, FIND_REFUSAL, [organizationId, sourceId, normalizedName(name)])).rows[0]!.refusal
 }
 
@@ -229,12 +224,7 @@ function auditedValues({ name, description, endpoint_url, example_request_body, 
 }
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
-export async function confirmWebhookSource(
-  db: Db,
-  organizationId: string,
-  sourceId: string,
-  seenVersion: number,
-): Promise<void> {
+export async function confirmWebhookSource(db: Db, organizationId: string, sourceId: string, seenVersion: number) {
   await db.pool.query(
     `UPDATE webhook_sources SET verified_at = now()
      WHERE organization_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL`,
@@ -246,12 +236,7 @@ export async function confirmWebhookSource(
  * Deletes the source and its secret, and declines payloads that wait for an approval; its log stays. False when there
  * is none. Records an audit event if it is known who deletes. If it was paused, `wakePausedSessions` wakes its runs.
  */
-export async function deleteWebhookSource(
-  db: Db,
-  organizationId: string,
-  sourceId: string,
-  by?: AuditedBy,
-): Promise<boolean> {
+export async function deleteWebhookSource(db: Db, organizationId: string, sourceId: string, by?: AuditedBy) {
   return await inTransaction(db, async (client) => {
     const { rows } = await client.query<{ name: string }>(
       `UPDATE webhook_sources SET deleted_at = now(), signing_secret = NULL, paused_at = NULL, resumed_at = now(),

@@ -20,10 +20,7 @@ export async function listSourceStates(
 }
 
 /** The values of open enumerations that the workflows of the organization have. */
-export async function listOpenValues(
-  db: Db,
-  organizationId: string,
-): Promise<Record<'scope' | 'slug' | 'subagent_source', string[]>> {
+export async function listOpenValues(db: Db, organizationId: string) {
   const { rows } = await db.pool.query<Record<'scope' | 'slug' | 'subagent_source', string[]>>(
     `SELECT coalesce(array_agg(DISTINCT scope), '{}') AS scope,
        coalesce(array_agg(DISTINCT source_slug) FILTER (WHERE source_slug IS NOT NULL), '{}') AS slug,

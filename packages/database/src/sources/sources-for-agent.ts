@@ -59,12 +59,7 @@ export interface FoundSource extends SourceName {
  * The organization's sources whose name or description has one of the words in lower case; first those with the most of
  * them.
  */
-export async function searchSources(
-  db: Db,
-  organizationId: string,
-  words: readonly string[],
-  limit: number,
-): Promise<readonly FoundSource[]> {
+export async function searchSources(db: Db, organizationId: string, words: readonly string[], limit: number) {
   // OFFSET 0 keeps the planner from computing the lower case of a description again for each word.
   const { rows } = await db.pool.query<FoundSource>(
     `SELECT id, name, left(description, 1000) AS description

@@ -117,11 +117,7 @@ async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
 }
 
 /** Of journals, prompts and errors of runs, versions of workflows, and notices. */
-async function eraseInTexts(
-  client: Queryable,
-  { id, organizationId }: PersonUser,
-  names: readonly string[],
-): Promise<void> {
+async function eraseInTexts(client: Queryable, { id, organizationId }: PersonUser, names: readonly string[]) {
   const values = [organizationId, id, ERASED_NAME]
   await client.query(
     `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{decided_by}', to_jsonb($3::text))::json

@@ -196,12 +196,7 @@ const MAX_OF_ORGANIZATION = 4
  * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by email only if the
  * caller has a mail server. Those of suspended organizations wait, and those of `busy` ones.
  */
-export async function takeDueNotices(
-  db: Db,
-  limit: number,
-  hasMail: boolean,
-  busy: readonly string[] = [],
-): Promise<DueNotice[]> {
+export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, busy: readonly string[] = []) {
   const { rows } = await db.pool.query<DueNotice>(
     `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute'
      WHERE id = ANY (ARRAY(
@@ -233,11 +228,7 @@ export async function finishNotice(db: Db, id: string, error: string | null): Pr
 }
 
 /** Records a notice for a test, which only its caller sends at first. Undefined: there is no such recipient. */
-export async function recordTestNotice(
-  db: Db,
-  organizationId: string,
-  userId: string | null,
-): Promise<DueNotice | undefined> {
+export async function recordTestNotice(db: Db, organizationId: string, userId: string | null) {
   const text = 'This is a test: notices reach you here.'
   const body = toBody(organizationId, { type: 'notice.test', text, data: {} })
   const { rows } = await db.pool.query<DueNotice>(

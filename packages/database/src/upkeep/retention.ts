@@ -1,4 +1,5 @@
 import {
+  type AgedBatch,
   column,
   type Db,
   deleteRows,
@@ -14,11 +15,8 @@ import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
 const DAY_MS = 86_400_000
 
 /** Which rows of an organization to look at. */
-export interface RetentionBatch {
+export interface RetentionBatch extends AgedBatch {
   readonly organizationId: string
-  readonly olderThanDays: number
-  /** Rows that are read at most. */
-  readonly batchSize: number
   /** Where the batch before ended; undefined for the oldest rows. */
   readonly after?: paging.TimePosition | undefined
 }
@@ -107,10 +105,7 @@ export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<
 export const deleteOldSessions = deletionOf('upkeep/delete-old-sessions', { LAST_OF_BATCH })
 
 /** Deletes at most `batchSize` entries of the audit log that are older than the age. Resolves to how many. */
-export async function deleteOldAuditEvents(
-  db: Db,
-  { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
-): Promise<number> {
+export async function deleteOldAuditEvents(db: Db, { olderThanDays, batchSize }: AgedBatch): Promise<number> {
   // Ids are made a little before or after `at`; the id only keeps the search short.
   const firstId = firstIdAt(Date.now() - olderThanDays * DAY_MS + 60_000)
   const where = 'id < $2 AND at < now() - make_interval(days => $3) ORDER BY id'
@@ -132,10 +127,7 @@ export async function deleteOldSpending(db: Db, batchSize: number): Promise<numb
  * has not ended: when such a run is resumed, however late, a payload whose delivery were gone would be sent again. Safe
  * when several processes do it at once.
  */
-export async function deleteOldDeliveries(
-  db: Db,
-  { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
-): Promise<number> {
+export async function deleteOldDeliveries(db: Db, { olderThanDays, batchSize }: AgedBatch): Promise<number> {
   // Whole days, for the index deliveries_day: with the exact time, a batch that finds few entries reads those of a
   // whole day. A scalar subquery finds each start by its key: for NOT EXISTS, PostgreSQL may read all starts.
   const where = `(created_at AT TIME ZONE 'UTC')::date < (${limitOf('$2')} AT TIME ZONE 'UTC')::date

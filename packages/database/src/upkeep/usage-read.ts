@@ -19,10 +19,7 @@ async function findLiveSince(db: Db, since: Date): Promise<Date> {
  * Starts by status and deliveries by outcome in the last 24 hours, to the hour; for a member those of the workflows
  * that the member sees.
  */
-export async function countLastDay(
-  db: Db,
-  viewer: Viewer,
-): Promise<Record<'starts' | 'deliveries', Record<string, number>>> {
+export async function countLastDay(db: Db, viewer: Viewer) {
   const now = Date.now()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS)
   const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }

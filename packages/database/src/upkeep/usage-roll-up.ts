@@ -97,11 +97,7 @@ async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): 
 }
 
 /** Those of the organizations that have a start or a delivery in the period. */
-async function listActive(
-  db: Db,
-  ids: readonly string[],
-  { since, until }: Pick<Period, 'since' | 'until'>,
-): Promise<string[]> {
+async function listActive(db: Db, ids: readonly string[], { since, until }: Pick<Period, 'since' | 'until'>) {
   const { rows } = await db.pool.query<{ id: string }>(
     `SELECT id FROM unnest($1::uuid[]) AS organization (id) WHERE coalesce(
        (

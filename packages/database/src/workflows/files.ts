@@ -37,12 +37,7 @@ export async function readWorkflowTexts(db: Db, organizationId: string, workflow
 }
 
 /** The content of a file; undefined when the workflow has no such file. */
-export async function readWorkflowFile(
-  db: Db,
-  organizationId: string,
-  workflowId: string,
-  fileId: string,
-): Promise<string | undefined> {
+export async function readWorkflowFile(db: Db, organizationId: string, workflowId: string, fileId: string) {
   const { rows } = await runStatement(db, READ_FILE, [organizationId, workflowId, fileId])
   return rows[0]?.content
 }

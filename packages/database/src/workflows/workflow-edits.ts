@@ -169,11 +169,7 @@ async function lockWorkflow(
   return rows[0]
 }
 
-async function readDetail(
-  tx: Transaction,
-  { workflowId, principal }: WorkflowEdit,
-  viewer = viewerOf(principal),
-): Promise<WorkflowDetailOut> {
+async function readDetail(tx: Transaction, { workflowId, principal }: WorkflowEdit, viewer = viewerOf(principal)) {
   const detail = await readWorkflowDetail({ pool: tx }, viewer, workflowId)
   if (!detail) throw new EditRefused('not_found')
   return detail

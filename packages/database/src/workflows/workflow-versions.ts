@@ -113,11 +113,7 @@ const TRIM_CONTENTS = `
  * Records the workflows as they are now, each as a new version unless the newest one is the same. Call it under the
  * locks of their rows: before a change with null, which records what a release without versions saved, and after it.
  */
-export async function recordVersions(
-  client: Queryable,
-  workflowIds: readonly string[],
-  savedBy: string | null,
-): Promise<void> {
+export async function recordVersions(client: Queryable, workflowIds: readonly string[], savedBy: string | null) {
   if (workflowIds.length === 0) return
   await client.query(HASH_FILES, [workflowIds])
   const { rowCount } = await client.query(RECORD, [workflowIds, savedBy])
@@ -182,12 +178,7 @@ export async function compareVersion(
 const hashOf = (value: unknown) => (value as { readonly sha256?: string } | null)?.sha256
 
 /** The contents by their hashes, of each the first `maxLength` characters. */
-export async function readContents(
-  db: Connection,
-  workflowId: string,
-  hashes: readonly string[],
-  maxLength = 2 ** 30,
-): Promise<Map<string, string>> {
+export async function readContents(db: Connection, workflowId: string, hashes: readonly string[], maxLength = 2 ** 30) {
   const { rows } = await db.pool.query<{ sha256: string; content: string }>(
     `SELECT sha256, left(content, $3) || CASE WHEN length(content) > $3 THEN '…' ELSE '' END AS content
      FROM workflow_version_files WHERE workflow_id = $1 AND sha256 = ANY ($2)`,

@@ -43,9 +43,6 @@ export interface OrganizationUsers {
 // a lock of the workflow's row (for users: the organization's row): two writers of a document commit one after the
 // other, so two snapshots with the same version show the same document.
 
-// LEFT JOIN looks each workflow up by its id. With JOIN, a plan that was made on an empty table reads the whole table
-// instead, because PostgreSQL estimates that `deleted_at IS NULL` leaves one row.
-
 const FIND_WORKFLOWS = statement(
   'workflows/find-workflows',
   {
@@ -101,10 +98,7 @@ export async function findWorkflowVersions(db: Db, lookUps: readonly WorkflowLoo
   return found
 }
 
-function toJson(
-  lookUps: readonly WorkflowLookUp[],
-  usersOf?: ReadonlyMap<string, OrganizationUsers | undefined>,
-): string {
+function toJson(lookUps: readonly WorkflowLookUp[], usersOf?: ReadonlyMap<string, OrganizationUsers | undefined>) {
   return JSON.stringify(
     lookUps.map(({ organizationId, workflowId }) => ({
       organization_id: organizationId,
