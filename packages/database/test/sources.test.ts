@@ -93,14 +93,6 @@ describe('rotateSecrets', () => {
     expect(await rotateSecrets(db, rotatingBox)).toMatchObject({ rotated: 1 })
     expect(await open(newBox, id)).toBe('saved meanwhile')
   })
-
-  test('runs concurrently', async () => {
-    const ids: string[] = []
-    for (let index = 0; index < 20; index += 1) ids.push(await addSource(oldBox, `secret ${index}`))
-    const results = await Promise.all([rotateSecrets(db, rotatingBox), rotateSecrets(db, rotatingBox)])
-    expect(results.flatMap(({ failed }) => failed)).toEqual([])
-    for (const [index, id] of ids.entries()) expect(await open(newBox, id)).toBe(`secret ${index}`)
-  })
 })
 
 const search = async (words: string[], limit = 10) =>
