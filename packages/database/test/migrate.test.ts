@@ -27,7 +27,9 @@ test('has closed its connection when it resolves', async () => {
   await once(proxy, 'listening')
   url.host = `127.0.0.1:${(proxy.address() as AddressInfo).port}`
   await migrate({ databaseUrl: url.href })
-  expect([opened, open]).toEqual([1, 0])
+  // With a second one if it took long: see `observeBlockers`.
+  expect(opened).toBeGreaterThan(0)
+  expect(open).toBe(0)
   proxy.close()
 })
 
