@@ -35,6 +35,12 @@ async function prepare(
 
 const results = (run: ReturnType<typeof createInMemoryRun>) => run.dataOf('tool_result').filter(({ lookup }) => lookup)
 
+const refer = (name: string | number, more: object = {}) => ({ $ref: `#/$defs/${name}`, ...more })
+const referOften = (name: number) => ({
+  type: 'object',
+  properties: { a: refer(name), b: refer(name), c: refer(name), d: refer(name) },
+})
+
 describe('a look-up', () => {
   test.each(PROVIDERS)(
     'that the workflow names is offered, called, and answered with data from outside: %s',
@@ -91,6 +97,51 @@ describe('a look-up', () => {
     const sent = { 'page[size]': 5, page_size: ['a'], filter: { page_size_2: true } }
     expect(run.lookedUp).toMatchObject([{ tool: 'find', arguments: sent }])
     expect(server.requests[1]?.conversation.messages[1]?.calls[0]?.arguments).toEqual(args)
+  })
+
+  test('has arguments without references, also if its server made them lead to themselves, nowhere or to very much', async () => {
+    const { tools } = lookups[0]!
+    const size = { type: 'integer' }
+    const schema = {
+      type: 'object',
+      properties: {
+        'page/size': size,
+        same: { $ref: '#/properties/page~1size' },
+        order: refer('order', { description: 'The order.' }),
+        nowhere: refer('__proto__'),
+        elsewhere: { $ref: 'other.json/$defs/record' },
+        many: refer(0),
+      },
+      $defs: {
+        order: refer('record'),
+        record: {
+          type: 'object',
+          description: 'A record.',
+          properties: { size, records: { type: 'array', items: refer('record') } },
+        },
+        ...Object.fromEntries(Array.from({ length: 40 }, (_, name) => [name, referOften(name + 1)])),
+      },
+    }
+    const lookup = { ...lookups[0]!, tools: [{ ...tools[0]!, parameters: schema }] }
+    const { run, agent, server } = await prepare([send], { lookups: [lookup] })
+    await run.execute(agent)
+    expect(server.violations).toEqual([])
+    const offered = server.requests[0]!.conversation.tools.find(({ name }) => name === 'look_up_customers_find')
+    const anyValue = { anyOf: ['string', 'number', 'boolean', 'null'].map((type) => ({ type })) }
+    expect(offered!.schema['properties']).toMatchObject({
+      page_size: size,
+      same: size,
+      order: {
+        type: 'object',
+        description: 'The order.',
+        properties: { size, records: { type: 'array', items: anyValue } },
+      },
+      nowhere: anyValue,
+      elsewhere: anyValue,
+    })
+    const text = JSON.stringify(offered!.schema)
+    expect(text).not.toContain('$')
+    expect(text.length).toBeLessThan(100_000)
   })
 
   test('is in the journal before it is called, and is called again after a crash only without an answer', async () => {

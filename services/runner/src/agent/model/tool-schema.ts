@@ -39,12 +39,14 @@ const UNUSED: [string, JsonSchema][] = [['unused', { type: 'string', description
 
 /**
  * Converts the schema of a look-up's arguments, which its server wrote. Replaces what makes an API refuse the request
- * with all tools in it: names such as `page[size]`, alternatives of the whole object, and lists without a type. The
- * server checks the arguments itself.
+ * with all tools in it: names such as `page[size]`, which Anthropic checks at the top only, alternatives of the whole
+ * object, lists without a type, and references. The server checks the arguments itself.
  */
 export function toLookupSchema(parameters: JsonSchema): ToolSchema {
-  const typed = JSON.parse(JSON.stringify(parameters), typeItems) as JsonSchema
-  const { properties, required, ...others } = typed as { properties?: JsonSchema; required?: string[] }
+  const { properties, required, ...others } = inlineReferences(parameters) as {
+    properties?: JsonSchema
+    required?: string[]
+  }
   const fields = Object.entries((properties ?? {}) as Record<string, JsonSchema>)
   const aliases = createAliases(new Set(fields.map(([name]) => name)))
   const realNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
@@ -66,10 +68,48 @@ export function toLookupSchema(parameters: JsonSchema): ToolSchema {
   }
 }
 
-/** OpenAI and Google refuse lists without `items`. */
-function typeItems(_name: string, schema: unknown): unknown {
-  const isUntyped = isJsonObject(schema) && schema['type'] === 'array' && !Object.hasOwn(schema, 'items')
-  return isUntyped ? { ...schema, items: { anyOf: ANY_VALUE } } : schema
+/** Characters of the definitions that replace the references of a schema: each may be used many times. */
+const MAX_INLINED_LENGTH = 32_768
+/** Definitions within one another. */
+const MAX_INLINED_DEPTH = 8
+
+/**
+ * Replaces references by what they refer to: Gemini refuses other keywords beside them, and Anthropic those that lead
+ * nowhere. One that leads nowhere, to itself, or beyond a limit becomes any value. OpenAI and Google refuse lists
+ * without `items`.
+ */
+function inlineReferences(root: JsonSchema): JsonSchema {
+  let left = MAX_INLINED_LENGTH
+  const inlineEach = (schema: JsonSchema, within: readonly string[]): JsonSchema =>
+    Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, inline(value, within)]))
+  const inline = (value: unknown, within: readonly string[]): unknown => {
+    if (Array.isArray(value)) return value.map((item) => inline(item, within))
+    if (!isJsonObject(value)) return value
+    const { $ref, ...others } = value
+    if (typeof $ref === 'string') {
+      const isWithinLimits = left > 0 && within.length < MAX_INLINED_DEPTH && !within.includes($ref)
+      const target = isWithinLimits ? findByPointer(root, $ref) : undefined
+      if (!isJsonObject(target)) return { ...inlineEach(others, within), anyOf: ANY_VALUE }
+      left -= JSON.stringify(target).length
+      return inline({ ...target, ...others }, [...within, $ref])
+    }
+    const isUntypedList = value['type'] === 'array' && !Object.hasOwn(value, 'items')
+    return { ...inlineEach(value, within), ...(isUntypedList && { items: { anyOf: ANY_VALUE } }) }
+  }
+  const { $defs: _defs, definitions: _definitions, ...schema } = root
+  return inline(schema, []) as JsonSchema
+}
+
+/** What a reference such as `#/$defs/Order` (RFC 6901) leads to; undefined for one that leads elsewhere or nowhere. */
+function findByPointer(root: JsonSchema, reference: string): unknown {
+  const [start, ...path] = reference.split('/')
+  if (start !== '#') return undefined
+  return path.reduce<unknown>((value, part) => {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      ? (value as Record<string, unknown>)[name]
+      : undefined
+  }, root)
 }
 
 function createAliases(names: ReadonlySet<string>): Map<string, string> {
