@@ -104,7 +104,7 @@ export function createDispatcherClient(options: {
         abort.throwIfAborted()
         const response = await call(abort)
         abort.throwIfAborted()
-        if (!isRepeat(response)) {
+        if (!('repeat' in response)) {
           availability.reportAvailable()
           return response
         }
@@ -160,15 +160,11 @@ export function createDispatcherClient(options: {
   }
 }
 
-function isRepeat(response: object): response is Repeat {
-  return 'repeat' in response
-}
-
 function readLookupResponse(answer: DispatcherAnswer): LookupCallOut | Repeat {
   const { status, body } = answer
   if (status === 200) return body as LookupCallOut
   const response = readResponse(answer)
-  if (isRepeat(response)) return response
+  if ('repeat' in response) return response
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const text = error?.message ?? 'The look-up cannot be called.'
   return { ok: false, status: null, text, bytes: 0, is_cut_off: false, duration_ms: 0 }

@@ -1,5 +1,4 @@
 import {
-  type AcquiredSessions,
   acquireSessions,
   acquireWaitingSessions,
   claimNextRun,
@@ -21,8 +20,6 @@ const MAX_BATCH = 100
 export interface Released {
   readonly kind: 'released'
 }
-
-export type SessionStore = ReturnType<typeof createSessionStore>
 
 /**
  * Creates the store. Writes that many sessions make at once share one statement and one commit. Calls for one session
@@ -60,16 +57,12 @@ export function createSessionStore(options: {
 
   return {
     /** Leases those of the sessions that have work and no live lease, as far as slots and shares allow. */
-    acquire: (sessionIds: readonly string[]): Promise<AcquiredSessions> =>
-      acquireSessions(db, acquireOptions(), sessionIds),
+    acquire: (sessionIds: readonly string[]) => acquireSessions(db, acquireOptions(), sessionIds),
     /**
      * Leases waiting sessions of the organizations from this one on, also those whose runner has ended; `next` is where
      * the next call continues.
      */
-    acquireWaiting: (
-      fromOrganizationId: string,
-      endedRunners: readonly string[],
-    ): Promise<AcquiredSessions & { next: string }> =>
+    acquireWaiting: (fromOrganizationId: string, endedRunners: readonly string[]) =>
       acquireWaitingSessions(db, acquireOptions(), fromOrganizationId, endedRunners),
     /** Resolves to the leases that are still this runner's. */
     renew: (leases: readonly Lease[]) => renewLeases(db, owner, leaseMs, leases),

@@ -35,7 +35,7 @@ import {
   systemClock,
   type UsableModel,
 } from './model-run.ts'
-import { createToolbox, pathOf, type ReadingResult, runReadingTool, SEND_AGAIN } from './model-tools.ts'
+import { createToolbox, pathOf, runReadingTool, SEND_AGAIN } from './model-tools.ts'
 import {
   failUnlessSuccessful,
   findEnding,
@@ -445,7 +445,7 @@ async function endRun(steps: AgentSteps, answer: ModelAnswerStep, part: ToolCall
 async function appendCall(
   steps: AgentSteps,
   { call_id, tool, arguments: args }: ToolCallPart,
-  result: ReadingResult,
+  result: Awaited<ReturnType<typeof runReadingTool>>,
 ): Promise<void> {
   await steps.append(
     { kind: 'tool_call', data: { call_id, tool, arguments: args } },

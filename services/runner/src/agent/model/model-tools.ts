@@ -188,24 +188,12 @@ const fileTools = {
   ),
 } satisfies ToolSet
 
-/** The result of a tool that reads. */
-export interface ReadingResult {
-  readonly ok: boolean
-  readonly text: string
-  /** The sources that a search found. */
-  readonly found_source_ids?: string[]
-}
-
 /** Executes a tool that reads: it is safe to repeat after a crash. */
-export async function runReadingTool(
-  run: AgentRun,
-  name: string,
-  args: Record<string, unknown>,
-): Promise<ReadingResult> {
+export async function runReadingTool(run: AgentRun, name: string, args: Record<string, unknown>) {
   return name === SEARCH_SOURCES ? await searchSources(run, args) : await runFileTool(run, name, args)
 }
 
-async function searchSources(run: AgentRun, { query }: Record<string, unknown>): Promise<ReadingResult> {
+async function searchSources(run: AgentRun, { query }: Record<string, unknown>) {
   const text = typeof query === 'string' ? query.slice(0, MAX_QUERY_LENGTH) : ''
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   const found = await run.searchSources([...new Set(words)].slice(0, MAX_SEARCH_WORDS), MAX_FOUND_SOURCES)
@@ -220,7 +208,7 @@ async function searchSources(run: AgentRun, { query }: Record<string, unknown>):
   }
 }
 
-async function runFileTool(run: AgentRun, name: string, args: Record<string, unknown>): Promise<ReadingResult> {
+async function runFileTool(run: AgentRun, name: string, args: Record<string, unknown>) {
   const { sessionId } = run.run
   const files = await run.listFiles()
   const paths = files.map(pathOf)

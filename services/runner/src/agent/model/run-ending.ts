@@ -14,12 +14,6 @@ import { type Ending, readEnding } from './model-tools.ts'
 
 type Steps = readonly (JournalStep | NewJournalStep)[]
 
-interface CallWithResult {
-  readonly turn: number
-  readonly call: ToolCallPart
-  readonly result: ToolResultStep | undefined
-}
-
 /** How the model ended the run; undefined while it has not. */
 export function findEnding(steps: Steps): Ending | undefined {
   const end = listCalls(steps).find(({ call, result }) => call.tool === END_RUN && result?.ok)
@@ -124,7 +118,7 @@ function toError(call: ToolCallPart, { ok, delivery, error, text }: ToolResultSt
   return undefined
 }
 
-function listCalls(steps: Steps): CallWithResult[] {
+function listCalls(steps: Steps) {
   const results = indexToolResults(steps)
   return steps.flatMap((step) =>
     step.kind === 'model_answer'

@@ -26,21 +26,10 @@ const SUMMARIZED_SHARES = 8
 export const BYTES_PER_TOKEN = 3
 
 /** The session's earlier runs as a part of the prompt. */
-export interface PromptHistory {
-  /** Oldest run first; empty when there is none. */
-  readonly text: string
-  readonly shownRuns: number
-  readonly totalRuns: number
-}
+export type PromptHistory = ReturnType<typeof formatHistory>
 
 /** What a run of a session may read of those before it. */
-export interface EarlierRuns {
-  /** That of the run itself, or else the newest one in the journals of the others; it takes the place of its runs. */
-  readonly summary: SessionSummaryStep | undefined
-  /** Those that are not in the summary, oldest first. */
-  readonly runs: readonly EarlierRun[]
-  readonly total: number
-}
+export type EarlierRuns = Awaited<ReturnType<typeof readEarlierRuns>>
 
 export function findSummary(steps: readonly (JournalStep | NewJournalStep)[]): SessionSummaryStep | undefined {
   return listData(steps, 'session_summary')[0]
@@ -50,23 +39,29 @@ export function findSummary(steps: readonly (JournalStep | NewJournalStep)[]): S
 export async function readEarlierRuns(
   run: Pick<AgentRun, 'history' | 'readSummary'>,
   own: SessionSummaryStep | undefined,
-): Promise<EarlierRuns> {
+) {
   const { runs, total } = await run.history(MAX_EARLIER_RUNS)
   // The retention may have deleted others.
   const isWhole = runs.length < MAX_EARLIER_RUNS && !runs.some(({ isTooLarge }) => isTooLarge)
   const read = runs.flatMap(({ steps }) => findSummary(steps) ?? []).findLast(({ text }) => text !== '')
   const summary = own && own.text !== '' ? own : (read ?? (isWhole ? undefined : await run.readSummary()))
-  return { summary, runs: runs.filter(({ number }) => number > (summary?.through ?? 0)), total }
+  return {
+    /** That of the run itself, or else the newest one in the journals of the others; it takes the place of its runs. */
+    summary,
+    /** Those that are not in the summary, oldest first. */
+    runs: runs.filter(({ number }) => number > (summary?.through ?? 0)),
+    total,
+  }
 }
 
 /**
  * Formats the summary and the newest runs that fit into the token budget; if `isHalved`, into half of what they take
- * then. A run is shown whole or not at all.
+ * then. A run is shown whole or not at all, the oldest first.
  */
 export function formatHistory(
   { summary, runs, total }: EarlierRuns,
   { budgetTokens, isHalved }: { readonly budgetTokens: number; readonly isHalved: boolean },
-): PromptHistory {
+) {
   const texts = [...(summary ? [formatSummary(summary)] : []), ...runs.map(formatRun)]
   const fitting = takeNewest(texts, budgetTokens)
   const shown = isHalved ? takeNewest(fitting, Math.floor(countTokens(fitting) / 2)) : fitting
@@ -75,23 +70,14 @@ export function formatHistory(
   return { text: shown.join('\n\n'), shownRuns, totalRuns: total }
 }
 
-/** What a summary is to be made of, because the earlier runs exceed the token budget. */
-export interface Unsummarized {
-  readonly text: string
-  /** The number of the first run in it. */
-  readonly from: number
-  /** The number of the last run in it. */
-  readonly through: number
-}
-
 /**
- * The earlier summary with all runs but the newest ones, which fit into half of the budget. Undefined if everything
- * fits. At most half of the tokens that a run may use are read.
+ * The earlier summary with all runs but the newest ones, which fit into half of the budget, and the numbers of the
+ * first and the last run in it. Undefined if everything fits. At most half of the tokens that a run may use are read.
  */
 export function findUnsummarized(
   { summary, runs }: EarlierRuns,
   { historyTokens: budgetTokens, runTokens }: Pick<ModelConfig, 'historyTokens' | 'runTokens'>,
-): Unsummarized | undefined {
+) {
   if (budgetTokens === 0) return undefined
   const texts = runs.map(formatRun)
   const before = summary ? [formatSummary(summary)] : []

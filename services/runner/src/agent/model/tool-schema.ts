@@ -61,8 +61,7 @@ export function toLookupSchema(parameters: JsonSchema): ToolSchema {
       ...(required && { required: required.map((name) => aliases.get(name) ?? name) }),
     },
     toPayload(args) {
-      const isSame = !Object.keys(args).some((name) => realNames.has(name))
-      if (isSame) return args
+      if (realNames.size === 0) return args
       return Object.fromEntries(Object.entries(args).map(([name, value]) => [realNames.get(name) ?? name, value]))
     },
   }
