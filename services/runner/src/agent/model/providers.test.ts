@@ -99,16 +99,16 @@ const many = {
   arguments: { order_id: '2', list: Array.from({ length: 20_000 }, () => 1.5) },
 }
 
-/** Answers after which a run fails: of each model, or of a compatible one alone. */
+/** Answers after which a run fails: of each model, or of a compatible one alone, as one code counts those of all. */
 const FATAL: [what: string, code: string, turns: ModelTurn[], config?: Partial<ModelConfig>][] = [
   ['a call that is cut off', 'model_answer_cut_off', [{ toolCalls: [send('1')], finishReason: 'length' }]],
   ['a refusal', 'model_refused', [{ text: 'I cannot.', finishReason: 'refusal' }]],
   ['a filtered answer', 'model_refused', [{ text: 'Well', finishReason: 'content_filter' }]],
   ['a filtered prompt', 'model_refused', [{ failure: 'prompt_blocked' }]],
   ['no answer twice', 'model_answer_invalid', [{}, {}]],
-  ['too many list items', 'model_answer_invalid', [{ toolCalls: [many, send('1'), many] }]],
 ]
 const FATAL_OF_ONE: typeof FATAL = [
+  ['too many list items', 'model_answer_invalid', [{ toolCalls: [many, send('1'), many] }]],
   ['too many calls', 'model_answer_invalid', [{ toolCalls: Array.from({ length: 101 }, () => send('1')) }]],
   [
     'an answer that drips for too long',
