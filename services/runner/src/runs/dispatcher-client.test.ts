@@ -39,7 +39,8 @@ async function scriptedDispatcher(...answers: Answer[]) {
       respond(response, Object.assign(request, { body }))
     })()
   })
-  return { requests, url: `http://127.0.0.1:${await listen(server)}`, server }
+  servers.push(server)
+  return { requests, url: `http://127.0.0.1:${await listen(server)}` }
 }
 
 const lineOf = (index: number, status: number, body: unknown): string =>
@@ -113,32 +114,25 @@ function useClient(url: string): DispatcherClient {
 const deliverTo = (url: string) => useClient(url).deliver(leased.session, delivery)
 
 async function deliver(...answers: Answer[]) {
-  const dispatcher = await scriptedDispatcher(...answers)
-  servers.push(dispatcher.server)
-  return { requests: dispatcher.requests, result: deliverTo(dispatcher.url) }
+  const { requests, url } = await scriptedDispatcher(...answers)
+  return { requests, result: deliverTo(url) }
 }
 
 describe('the dispatcher client', () => {
-  test('sends the delivery under its id, with the token, the request id and the lease', async () => {
-    const { requests, result } = await deliver(answer(200, { ...accepted, answer: 'thanks' }))
-    expect(await result).toMatchObject({ outcome: 'accepted', status: 204, answer: 'thanks', reason: null })
+  test('sends the delivery under its id below the path of DISPATCHER_URL, with the token, the request id and the lease', async () => {
+    const { requests, url } = await scriptedDispatcher(answer(200, { ...accepted, answer: 'thanks' }))
+    const result = await deliverTo(`${url}/behind/a/proxy/`)
+    expect(result).toMatchObject({ outcome: 'accepted', status: 204, answer: 'thanks', reason: null })
     expect(requests).toMatchObject([
       {
         method: 'POST',
-        url: '/internal/deliveries',
+        url: '/behind/a/proxy/internal/deliveries',
         headers: { authorization: `Bearer ${TOKEN}` },
         body: {
           deliveries: [{ ...delivery.params, request_id: 'request-17', trace: {}, body: delivery.body }],
         },
       },
     ])
-  })
-
-  test('keeps the path of DISPATCHER_URL', async () => {
-    const dispatcher = await scriptedDispatcher(answer(200, accepted))
-    servers.push(dispatcher.server)
-    await deliverTo(`${dispatcher.url}/behind/a/proxy/`)
-    expect(dispatcher.requests[0]?.url).toBe('/behind/a/proxy/internal/deliveries')
   })
 
   test.each<[string, Answer]>([
@@ -243,7 +237,6 @@ const acceptAll: Answer = (response, { body }) =>
 
 async function deliverAll(deliveries: readonly OutgoingDelivery[], ...answers: Answer[]) {
   const dispatcher = await scriptedDispatcher(...answers)
-  servers.push(dispatcher.server)
   const { deliver: deliverOne } = useClient(dispatcher.url)
   return { ...dispatcher, results: deliveries.map((each) => deliverOne(leased.session, each)) }
 }
@@ -308,7 +301,6 @@ describe('deliveries at the same time', () => {
       other.activeSessions.markLost(other.session)
       response.end(lineOf(1, 200, accepted))
     })
-    servers.push(dispatcher.server)
     const { deliver: deliverOne } = useClient(dispatcher.url)
     const abandoned = deliverOne(other.session, both[0]!)
     const result = deliverOne(leased.session, both[1]!)
