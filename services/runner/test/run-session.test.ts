@@ -129,12 +129,19 @@ describe('a run that keeps failing', () => {
     }
     const bad = await fixture.start(acme, { context: 'bad' })
     const good = await fixture.start(acme, { context: 'good', sessionId: bad.sessionId })
+    // As after five runners that it killed.
+    const deadly = await fixture.start(acme, { context: 'deadly' })
+    const change = { attempts: 5, startedAt: new Date() }
+    await fixture.db.prisma.start.update({ where: { id: deadly.startId }, data: change })
     await fixture.startRunner({ agent })
-    const [failed, succeeded] = await fixture.waitForRuns([bad, good])
+    const [failed, succeeded, exhausted] = await fixture.waitForRuns([bad, good, deadly])
     expect(failed).toMatchObject({ status: 'failed', attempts: 5, error: 'internal_error: it broke' })
     expect(succeeded).toMatchObject({ status: 'succeeded' })
     expect(stepsSeen).toEqual([0, 1, 2, 3, 4, 0])
     expect(failed!.steps.filter(({ kind }) => kind === 'note')).toHaveLength(4)
+    expect(exhausted).toMatchObject({ attempts: 5, error: expect.stringMatching(/^too_many_attempts: /), steps: [] })
+    const ended = { msg: 'run.ended', run_id: deadly.startId, outcome: 'failed' }
+    expect(fixture.logLines).toContainEqual(expect.objectContaining(ended))
   })
 
   test('reads the webhook sources anew in each attempt', async () => {
@@ -151,27 +158,6 @@ describe('a run that keeps failing', () => {
     await fixture.startRunner({ agent })
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
     expect(sourceNames).toEqual(['Order intake', 'Order intake 1', 'Order intake 2'].map((name) => ['Audit log', name]))
-  })
-
-  test('because it kills its runner, is not attempted a sixth time', async () => {
-    const start = await fixture.start(acme)
-    await fixture.db.prisma.start.update({
-      where: { id: start.startId },
-      data: { attempts: 5, startedAt: new Date() },
-    })
-    const next = await fixture.start(acme, { sessionId: start.sessionId, context: 'next' })
-    await fixture.startRunner()
-    const [failed, succeeded] = await fixture.waitForRuns([start, next])
-    expect(failed).toMatchObject({
-      status: 'failed',
-      attempts: 5,
-      error: expect.stringMatching(/^too_many_attempts: /),
-    })
-    expect(succeeded).toMatchObject({ status: 'succeeded' })
-    expect(receivedContexts()).toEqual(['next'])
-    expect(fixture.logLines).toContainEqual(
-      expect.objectContaining({ msg: 'run.ended', run_id: start.startId, outcome: 'failed' }),
-    )
   })
 })
 
@@ -256,48 +242,32 @@ test('one organization with 150 sessions on a hanging endpoint does not delay an
   expect(acme.endpoint.requests.length).toBeLessThanOrEqual(75)
 }, 60_000)
 
-describe('the end of a run', () => {
+test('the end of a run counts that was recorded although the answer was lost: the next run follows, or the session is released', async () => {
+  const { sessionId } = await fixture.start(acme, { isPublished: false })
+  const next = await fixture.start(acme, { sessionId, isPublished: false })
   let lostAnswers = 0
-
-  /** Runs a statement, which takes effect although its answer may get lost. */
-  async function queryUnreliably(statement: string) {
+  const query = async (statement: string): Promise<unknown> => {
     const result = await fixture.db.pool.query(statement)
     if (lostAnswers-- > 0) throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     return result
   }
-
-  /** Leases the session of a start, and gives what records the end of its run. */
-  async function lease() {
-    const start = await fixture.start(acme, { isPublished: false })
-    lostAnswers = 0
-    const activeSessions = createActiveSessions(10)
-    const store = createSessionStore({
-      db: { pool: { query: queryUnreliably } as unknown as Database['pool'], ping: () => fixture.db.ping() },
-      owner: 'test',
-      leaseMs: 60_000,
-      perOrganization: 10,
-      activeSessions,
-    })
-    const { sessions } = await store.acquire([start.sessionId])
-    const session = activeSessions.add(sessions[0]!)
-    const finish = () =>
-      store.finishRun(session, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
-    return { start, finish }
+  const activeSessions = createActiveSessions(10)
+  const store = createSessionStore({
+    db: { pool: { query } as unknown as Database['pool'], ping: () => fixture.db.ping() },
+    owner: 'test',
+    leaseMs: 60_000,
+    perOrganization: 10,
+    activeSessions,
+  })
+  const { sessions } = await store.acquire([sessionId])
+  const session = activeSessions.add(sessions[0]!)
+  const finish = (number: number) => {
+    lostAnswers = 1
+    return store.finishRun(session, { number, status: 'succeeded', error: null, shouldClaimNext: true })
   }
-
-  test('that was recorded although the answer was lost counts, and its session as released', async () => {
-    const { start, finish } = await lease()
-    lostAnswers = 1
-    expect(await finish()).toEqual({ kind: 'released' })
-    expect(await showSession(fixture.db, start.sessionId)).toMatchObject({ finished: 1, lease: null })
-  })
-
-  test('that was recorded although the answer was lost is followed by the next run of the session', async () => {
-    const { start, finish } = await lease()
-    const next = await fixture.start(acme, { sessionId: start.sessionId, isPublished: false })
-    lostAnswers = 1
-    expect(await finish()).toMatchObject({ kind: 'run', run: { id: next.startId, number: 2 } })
-  })
+  expect(await finish(1)).toMatchObject({ kind: 'run', run: { id: next.startId, number: 2 } })
+  expect(await finish(2)).toEqual({ kind: 'released' })
+  expect(await showSession(fixture.db, sessionId)).toMatchObject({ finished: 2, lease: null })
 })
 
 test("the runner's HTTP server answers /healthz, /readyz and /metrics, and any other path with an error", async () => {
