@@ -10,13 +10,15 @@ import {
   showSession,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { startStubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { type ModelTurn, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { callTool, end } from './support/model-agent.ts'
 import { type AcceptedStart, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
 
 const fixture = useRunnerFixture()
+const startModelServer = useStubModel()
 let acme: TestOrganization
 let endpoint: TestOrganization['endpoint']
 beforeEach(async () => {
@@ -299,13 +301,17 @@ describe('a payload to a source that asks for approval', () => {
   })
 })
 
+/** Starts a model with these turns, and a runner of it. */
+async function startModel(...turns: ModelTurn[]) {
+  const model = await startModelServer({ turns, otherwise: end('nothing_to_do') })
+  const env = { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' }
+  await fixture.startRunner({ timing: MODEL_TIMING }, env)
+  return model
+}
+
 test('a model learns that its payload was declined and why, and fails the run unless it corrects it', async () => {
   const [wrong, right] = ['wrong', 'right'].map((message) => callTool('send_to_audit_log', { message }))
-  const model = await startStubModelServer({ turns: [wrong!, right!, end()] })
-  await fixture.startRunner(
-    { timing: MODEL_TIMING },
-    { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
-  )
+  const model = await startModel(wrong!, right!, end())
   await setApproval('Audit log', 'always')
   const one = await fixture.start(acme, { context: 'one' })
   await waitForApproval(one)
@@ -315,7 +321,6 @@ test('a model learns that its payload was declined and why, and fails the run un
   await waitForApproval(one)
   await decide(one, 'approved')
   const [run] = await fixture.waitForRuns([one])
-  await model.close()
   expect(run).toMatchObject({ status: 'succeeded', error: null })
   expect(payloads()).toEqual(['/audit right'])
   expect(model.requests).toHaveLength(3)
@@ -323,11 +328,7 @@ test('a model learns that its payload was declined and why, and fails the run un
 
 test('a model and the next run of the session learn how a person has edited the payload, and neither form is sent again', async () => {
   const [asked, sent] = ['ten', 'one'].map((message) => callTool('send_to_audit_log', { message }))
-  const model = await startStubModelServer({ turns: [asked!, asked!, sent!, end()], otherwise: end('nothing_to_do') })
-  await fixture.startRunner(
-    { timing: MODEL_TIMING },
-    { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
-  )
+  const model = await startModel(asked!, asked!, sent!, end())
   await setApproval('Audit log', 'first')
   const one = await fixture.start(acme, { context: 'order' })
   const { approvals } = await waitForApproval(one)
@@ -338,6 +339,5 @@ test('a model and the next run of the session learn how a person has edited the 
   const note = 'A person had changed the payload to {"message":"one"}.'
   expect(model.requests[1]!.conversation.messages.at(-1)!.results[0]!.text).toContain(note)
   await fixture.waitForRuns([await fixture.start(acme, { sessionId: one.sessionId })])
-  await model.close()
   expect(model.requests.at(-1)!.conversation.messages[0]!.text).toMatch(/Sent to Audit log: \{"message":"one"\}\nAcc/)
 }, 30_000)
