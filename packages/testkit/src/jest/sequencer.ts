@@ -28,7 +28,7 @@ export const SLOW_FILES: readonly string[] = [
   'packages/python/test/package.test.ts',
   'services/app/test/resend-jobs.test.ts',
   'services/runner/test/spending.test.ts',
-  'services/runner/test/slow-statements.test.ts',
+  'services/runner/test/database-unavailable.test.ts',
   'services/gateway/test/reference-page.test.ts',
   'infra/monitoring/test/monitoring.test.ts',
 ]
