@@ -1,5 +1,3 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type {
@@ -30,25 +28,22 @@ import {
   stopEvaluation,
   type WorkflowEdit,
 } from '@workflow-service/database'
-import {
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-  untilLocked,
-  waitUntil,
-} from '@workflow-service/testkit'
+import { type ModelTurn, type StubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { EvaluationCase } from '../evaluation/case-schema.ts'
 import { readCases, toText } from '../evaluation/read-cases.ts'
 import { runCase } from '../evaluation/run-case.ts'
 import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { callTool, end } from './support/model-agent.ts'
+import { writeModels } from './support/model-config.ts'
 import { FAST_TIMING, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture('one process')
 let acme: TestOrganization
 let edit: WorkflowEdit
-let servers: StubModelServer[] = []
+const startModelServer = useStubModel()
+let servers: StubModelServer[]
 const startRunner = () => fixture.startRunner({ timing: { ...FAST_TIMING, trialMs: 100 } })
 beforeEach(async () => {
   acme = await fixture.createOrganization()
@@ -56,7 +51,6 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await fixture.db.pool.query('TRUNCATE cases, evaluations CASCADE')
-  await Promise.all(servers.splice(0).map((server) => server.close()))
 })
 
 function editOf({ organizationId, workflowId }: TestOrganization): WorkflowEdit {
@@ -96,16 +90,12 @@ const untilEnded = (id: string) =>
 const rules = (message: string) => `deliveries: [{ to: Order intake, payload: { message: '${message}' } }]`
 
 async function startModels(turns: Record<string, ModelTurn>, fallback = {}): Promise<Record<string, string>> {
-  const models: Record<string, object> = {}
-  for (const [name, otherwise] of Object.entries(turns)) {
-    const server = await startStubModelServer({ otherwise })
-    servers.push(server)
-    models[name] = { model: `openai-compatible:${name}`, base_url: server.baseUrl, prices: { input: 1, output: 2 } }
-  }
-  Object.assign(models['right']!, fallback)
-  const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
-  writeFileSync(path, JSON.stringify({ default: 'right', currency: 'EUR', models }))
-  return { AGENT_MODELS: path }
+  servers = await Promise.all(Object.values(turns).map((otherwise) => startModelServer({ otherwise })))
+  const models = Object.keys(turns).map((name, index) => {
+    const model = { model: `openai-compatible:${name}`, base_url: servers[index]!.baseUrl }
+    return [name, { ...model, prices: { input: 1, output: 2 }, ...(name === 'right' && fallback) }]
+  })
+  return writeModels({ default: 'right', currency: 'EUR', models: Object.fromEntries(models) as object })
 }
 
 describe('an evaluation', () => {

@@ -27,7 +27,7 @@ export const SLOW_FILES: readonly string[] = [
   'infra/upgrade/previous-release.test.ts',
   'packages/python/test/package.test.ts',
   'services/app/test/resend-jobs.test.ts',
-  'services/runner/test/spending.test.ts',
+  'services/runner/test/model.test.ts',
   'services/runner/test/database-unavailable.test.ts',
   'services/gateway/test/reference-page.test.ts',
   'infra/monitoring/test/monitoring.test.ts',

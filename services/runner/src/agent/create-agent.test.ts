@@ -3,7 +3,7 @@ import { createCapturedLogger, type StubModelServer } from '@workflow-service/te
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import { end } from '../../test/support/model-agent.ts'
-import { agentConfig } from '../../test/support/model-config.ts'
+import { modelConfig } from '../../test/support/model-config.ts'
 import { type AgentConfig, BUILTIN_ONLY } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
 
@@ -14,7 +14,8 @@ let server: StubModelServer | undefined
 
 async function withModel(...turns: Parameters<StubModelServer['script']>): Promise<AgentConfig> {
   server = await startModelServer({ turns })
-  return agentConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
+  const model = modelConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
+  return { defaultModel: model.name, models: new Map([[model.name, model]]) }
 }
 
 const idle = end('nothing_to_do')

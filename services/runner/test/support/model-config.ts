@@ -1,4 +1,7 @@
-import type { AgentConfig, ModelConfig } from '../../src/agent/agent-settings.ts'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ModelConfig } from '../../src/agent/agent-settings.ts'
 
 /** The configuration of a model for tests; the given parts replace the defaults. */
 export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
@@ -27,8 +30,9 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
   }
 }
 
-/** The configuration of agents of which one uses the given model. */
-export function agentConfig(changes: Partial<ModelConfig> = {}): AgentConfig {
-  const model = modelConfig(changes)
-  return { defaultModel: model.name, models: new Map([[model.name, model]]) }
+/** Writes the file of several models, and gives the setting that names it. */
+export function writeModels(file: object) {
+  const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
+  writeFileSync(path, JSON.stringify(file))
+  return { AGENT_MODELS: path }
 }
