@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import {
+  acquireSessions,
+  cancelQueuedRuns,
+  cancelRun,
   decideApprovals,
+  finishRuns,
   inTransaction,
   isDeliveryIdOfRun,
   listWebhookSources,
@@ -10,14 +14,14 @@ import {
   showSession,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { type ModelTurn, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { type Answer, type ModelTurn, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { callTool, end } from './support/model-agent.ts'
 import { type AcceptedStart, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
 
-const fixture = useRunnerFixture()
+const fixture = useRunnerFixture('one process')
 const startModelServer = useStubModel()
 let acme: TestOrganization
 let endpoint: TestOrganization['endpoint']
@@ -25,6 +29,8 @@ beforeEach(async () => {
   acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
   endpoint = acme.endpoint
 })
+
+const by = () => operatorOf(acme.organizationId)
 
 async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none' | 'first' | 'always') {
   await fixture.db.prisma.webhookSource.updateMany({
@@ -51,17 +57,17 @@ function decide(
   options: { reason?: string; deliveryId?: string; payload?: Record<string, unknown> } = {},
 ) {
   const { reason = null, ...others } = options
-  return decideApprovals(fixture.db, { decision, reason, runId, ...others }, operatorOf(acme.organizationId))
+  return decideApprovals(fixture.db, { decision, reason, runId, ...others }, by())
 }
 
 const wakeNow = async ({ sessionId }: AcceptedStart) =>
   await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
 
-const setPaused = async (isPaused: boolean) => {
+const setPaused = async (isPaused: boolean, wakesSessions = !isPaused) => {
   const { organizationId } = acme
   const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
-  await setSourcePaused(fixture.db, organizationId, source.id, isPaused, operatorOf(organizationId))
-  if (!isPaused) await wakePausedSessions(fixture.db)
+  await setSourcePaused(fixture.db, organizationId, source.id, isPaused, by())
+  if (wakesSessions) await wakePausedSessions(fixture.db)
 }
 const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
   waitUntil(async () => {
@@ -161,9 +167,8 @@ describe('a payload to a source that asks for approval', () => {
   test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
     const [one, waiting] = await startWaiting()
     const { delivery_id: deliveryId } = waiting.approvals[0]!
-    const by = operatorOf(acme.organizationId)
     const edit = (payload: Record<string, unknown>) =>
-      decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by)
+      decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by())
     expect(await edit({ message: 17 })).toMatchObject({
       kind: 'invalid',
       reason: expect.stringContaining('message'),
@@ -341,3 +346,133 @@ test('a model and the next run of the session learn how a person has edited the 
   await fixture.waitForRuns([await fixture.start(acme, { sessionId: one.sessionId })])
   expect(model.requests.at(-1)!.conversation.messages[0]!.text).toMatch(/Sent to Audit log: \{"message":"one"\}\nAcc/)
 }, 30_000)
+
+const viewer = () => ({ organizationId: acme.organizationId, memberId: null })
+const cancel = ({ startId }: AcceptedStart) => cancelRun(fixture.db, viewer(), startId, by())
+
+/** The endpoint answers its next request when the returned function is called. */
+function holdNextAnswer(): () => void {
+  const held = Promise.withResolvers<Answer>()
+  endpoint.answerWith((_, index) => (index === 0 ? held.promise : { status: 204 }))
+  return () => held.resolve({ status: 204 })
+}
+
+async function startThree(): Promise<[AcceptedStart, AcceptedStart, AcceptedStart]> {
+  const one = await fixture.start(acme, { context: 'one' })
+  const { sessionId } = one
+  return [
+    one,
+    await fixture.start(acme, { context: 'two', sessionId }),
+    await fixture.start(acme, { context: 'three', sessionId }),
+  ]
+}
+
+/** Starts three runs of a session, and waits until the payload of the first is under way. */
+async function startThreeAndHoldFirst() {
+  const answer = holdNextAnswer()
+  await fixture.startRunner()
+  const [one, two, three] = await startThree()
+  await endpoint.waitForRequests(1)
+  return { answer, one, two, three }
+}
+
+describe('a run that is cancelled', () => {
+  test('while its payload is under way sends nothing more, and the next start waits for that payload', async () => {
+    const { answer, one, two, three } = await startThreeAndHoldFirst()
+    // Left by a wait for a paused source, by a runner of an earlier release.
+    await fixture.db.pool.query('UPDATE sessions SET paused_source_id = gen_random_uuid()')
+    expect(await cancel(one)).toEqual({ kind: 'cancelled', sessionId: one.sessionId })
+    const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
+    expect(session.pausedSourceId).toBeNull()
+    expect(session.waitingSince!.getTime()).toBeGreaterThan(Date.now() + 20_000)
+    expect(await fixture.run(two.startId)).toMatchObject({ status: 'queued' })
+    answer()
+    const [first] = await fixture.waitForRuns([one, two, three])
+    expect(payloads()).toEqual(['/orders one', '/orders two', '/audit two', '/orders three', '/audit three'])
+    expect(first).toMatchObject({ status: 'cancelled', error: null, deliveries: [{ outcome: 'accepted' }] })
+    expect(await cancel(one)).toEqual({ kind: 'ended' })
+    const events = await fixture.db.prisma.auditEvent.findMany({ where: { targetId: one.startId } })
+    expect(events).toMatchObject([{ action: 'run.cancelled', actorName: 'operator', targetName: 'Forward' }])
+  })
+
+  test('while it is queued is never begun, and the session goes on after it', async () => {
+    const [one, two, three] = await startThree()
+    expect(await cancel(two)).toMatchObject({ kind: 'cancelled' })
+    await fixture.startRunner()
+    const [, second] = await fixture.waitForRuns([one, two, three])
+    expect(second).toMatchObject({ status: 'cancelled', attempts: 0, started_at: null })
+    expect(payloads()).toEqual(['/orders one', '/audit one', '/orders three', '/audit three'])
+    expect((await showSession(fixture.db, one.sessionId))?.finished).toBe(3)
+  })
+
+  test('is not begun either when its session is acquired anew right before it', async () => {
+    const [one, two, three] = await startThree()
+    await cancel(two)
+    const owner = 'a'
+    const shares = { slots: 9, maxPerOrganization: 9, leasedByOrganization: new Map<string, number>() }
+    const { sessions } = await acquireSessions(fixture.db, { owner, leaseMs: 60_000, ...shares }, [one.sessionId])
+    const ended = { number: 1, status: 'succeeded', error: null, shouldClaimNext: false } as const
+    await finishRuns(fixture.db, owner, [{ lease: sessions[0]!.lease, ...ended }])
+    await fixture.startRunner()
+    const runs = await fixture.waitForRuns([one, two, three])
+    expect(runs.map(({ status }) => status)).toEqual(['succeeded', 'cancelled', 'succeeded'])
+    expect(payloads()).toEqual(['/orders three', '/audit three'])
+  })
+
+  test('while it waits for an approval declines the payload', async () => {
+    await setApproval('Audit log', 'always')
+    const [one] = await startWaiting()
+    expect(await cancel(one)).toMatchObject({ kind: 'cancelled' })
+    const { status, approvals } = await fixture.run(one.startId)
+    const declined = { status: 'declined', reason: 'The run was cancelled.', decided_by: 'operator' }
+    expect({ status, approvals }).toMatchObject({ status: 'cancelled', approvals: [declined, declined] })
+    expect(payloads()).toEqual([])
+  })
+
+  test('while it waits for a paused source lets its session go on', async () => {
+    await setPaused(true)
+    await fixture.startRunner()
+    const one = await fixture.start(acme, { context: 'one' })
+    const isParked = { id: one.sessionId, pausedSourceId: { not: null } }
+    await waitUntil(async () => (await fixture.db.prisma.session.count({ where: isParked })) > 0)
+    const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+    await setPaused(false, false)
+    expect(await cancel(one)).toMatchObject({ kind: 'cancelled' })
+    expect(await fixture.waitForRuns([one, two])).toMatchObject([{ status: 'cancelled' }, { status: 'succeeded' }])
+    expect(payloads()).toEqual(['/orders two', '/audit two'])
+  })
+})
+
+describe('the queued runs', () => {
+  test('of a session are cancelled together, and the one under way goes on', async () => {
+    const { answer, one, two, three } = await startThreeAndHoldFirst()
+    const queue = { kind: 'session', id: one.sessionId } as const
+    expect(await cancelQueuedRuns(fixture.db, viewer(), queue, by())).toEqual({ cancelled: 2, isMore: false })
+    answer()
+    const runs = await fixture.waitForRuns([one, two, three])
+    expect(runs.map(({ status }) => status)).toEqual(['succeeded', 'cancelled', 'cancelled'])
+    expect(payloads()).toEqual(['/orders one', '/audit one'])
+    // The session is free, and takes its next start.
+    const four = await fixture.start(acme, { context: 'four', sessionId: one.sessionId })
+    expect(await fixture.waitForRuns([four])).toMatchObject([{ status: 'succeeded' }])
+  })
+
+  test('of a workflow are cancelled in all sessions, more than one transaction takes', async () => {
+    const [one] = await startThree()
+    const other = await fixture.start(acme)
+    await fixture.db.pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+       SELECT gen_random_uuid(), organization_id, workflow_id, session_id, next, origin, context, request_id
+       FROM starts, generate_series(4, 700) AS next WHERE id = $1`,
+      [one.startId],
+    )
+    await fixture.db.pool.query('UPDATE sessions SET last_start_number = 700 WHERE id = $1', [one.sessionId])
+    const queue = { kind: 'workflow', id: acme.workflowId } as const
+    expect(await cancelQueuedRuns(fixture.db, viewer(), queue, by())).toEqual({ cancelled: 701, isMore: false })
+    expect(await showSession(fixture.db, one.sessionId)).toMatchObject({ starts: 700, finished: 700 })
+    expect(await showSession(fixture.db, other.sessionId)).toMatchObject({ starts: 1, finished: 1 })
+    expect(
+      await fixture.db.prisma.auditEvent.count({ where: { targetId: acme.workflowId, action: 'queue.cancelled' } }),
+    ).toBe(2)
+  })
+})
