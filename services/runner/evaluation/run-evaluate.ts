@@ -28,7 +28,7 @@ usage or a case file that is not valid.
 
 const MODEL_CONCURRENCY = 4
 
-export interface EvaluateOutput {
+interface EvaluateOutput {
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
 }

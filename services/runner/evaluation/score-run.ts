@@ -3,7 +3,7 @@ import type { EvaluationCase } from './case-schema.ts'
 import type { ObservedDelivery, ObservedRun } from './run-case.ts'
 
 /** Fields of payloads: values that are neither an object nor a list. */
-export interface FieldCounts {
+interface FieldCounts {
   correct: number
   /** Left out or empty, although a value is expected. */
   missed: number

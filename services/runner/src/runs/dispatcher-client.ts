@@ -20,7 +20,7 @@ export interface OutgoingDelivery extends OperationCall {
 }
 
 /** A call of `callLookup`: a tool of a look-up. */
-export interface OutgoingLookup extends OperationCall {
+interface OutgoingLookup extends OperationCall {
   readonly params: { readonly organization_id: string; readonly lookup_id: string }
   readonly body: LookupCallIn
 }

@@ -23,7 +23,7 @@ export type ModelErrorCode =
  * `too_long`: a shorter question may be accepted.
  * `permanent`: no further request helps.
  */
-export type ModelErrorKind = 'limited' | 'unavailable' | 'unreadable' | 'too_long' | 'permanent'
+type ModelErrorKind = 'limited' | 'unavailable' | 'unreadable' | 'too_long' | 'permanent'
 
 /**
  * Why a request to the model failed. `code` and `message` become the run's error if no further request succeeds: the

@@ -4,7 +4,7 @@ import { isExactNumber } from '@workflow-service/rules/convert-value'
 import { assertSimple } from '@workflow-service/service-kit'
 
 /** Bytes of one answer of the model's API, uncompressed. */
-export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
+const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
 
 /**
  * Fields and list items of an answer: reading more would hold up the process. An object of any fields is a list of

@@ -6,9 +6,9 @@ import { readInParts } from '../read-in-parts.ts'
 /**
  * Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found.
  */
-export const MAX_UNNAMED_SOURCES = 20
+const MAX_UNNAMED_SOURCES = 20
 /** OpenAI accepts at most 128 tools; the margin is for the other tools and for APIs with lower limits. */
-export const MAX_SOURCE_TOOLS = 100
+const MAX_SOURCE_TOOLS = 100
 /** Characters of the names of sources in a note. */
 const MAX_NAMES_LENGTH = 2_000
 /** The examples of all tools together, as JSON: their schemas are in every request to the model. */

@@ -2,7 +2,7 @@ import { listEditedPayloads, type ToolCallPart } from '@workflow-service/contrac
 import { newDeliveryId } from '@workflow-service/database'
 import { type AgentSteps, indexToolResults, listData, refuseCall } from '../agent-steps.ts'
 import type { DeliveryCall } from '../agent.ts'
-import { isDeliveryCall, isSamePayload, mayHaveArrived, type RecordedDelivery, sendDelivery } from '../deliveries.ts'
+import { isDeliveryCall, isSamePayload, mayHaveArrived, sendDelivery } from '../deliveries.ts'
 import type { ModelRun } from './model-run.ts'
 import { readSendAgain, SEND_AGAIN } from './model-tools.ts'
 
@@ -79,15 +79,10 @@ async function send(
   await sendDelivery(run, steps, call)
 }
 
-interface Sent {
-  /** As the model asked for it. */
-  readonly asked: DeliveryCall
-  /** As it was sent: a person may have changed the payload. */
-  readonly call: DeliveryCall
-  readonly result: RecordedDelivery
-}
+type Sent = ReturnType<typeof listSent>[number]
 
-function listSent(all: AgentSteps['all']): Sent[] {
+/** The deliveries with a result: as the model asked for them, and as they were sent: a person may change a payload. */
+function listSent(all: AgentSteps['all']) {
   const [results, edited] = [indexToolResults(all), listEditedPayloads(all)]
   return listPlannedDeliveries(all).flatMap((asked) => {
     const result = results.get(asked.call_id)?.delivery
