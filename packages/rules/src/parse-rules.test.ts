@@ -62,8 +62,10 @@ describe('parseRules', () => {
       withPayload('{ a: { b: [1, "x +"] } }'),
       /^rules\.yaml, line 3, delivery 1, payload\.a\.b\[1\]: is no CEL expression/,
     ],
-    [withPayload('{ total: 9007199254740993 }'), /payload\.total: is a number that JSON cannot keep$/],
-    [withPayload('{ total: .inf }'), /payload\.total: is a number that JSON cannot keep$/],
+    ...['9007199254740993', '9007199254740993.0', '-.1234567890123456789', '.inf'].map((number): [string, RegExp] => [
+      withPayload(`{ total: ${number} }`),
+      /payload\.total: is a number that JSON cannot keep; write fewer digits, or a text such as '"12345"'$/,
+    ]),
   ])('refuses %j', async (text, message) => {
     expect(await errorsOf(text)).toEqual([
       expect.stringMatching(message instanceof RegExp ? message : literally(message)),
@@ -78,6 +80,11 @@ describe('parseRules', () => {
   test('refuses more than 5,000 operations in all expressions', async () => {
     const text = `deliveries:\n${`  - to: Desk\n    when: "1${'+1'.repeat(200)} > 0"\n`.repeat(20)}`
     expect(await errorsOf(text)).toEqual(['rules.yaml, line 1: has more than 5,000 values and operations'])
+  })
+
+  test('takes numbers of which a double keeps every digit', async () => {
+    const rules = await rulesOf(withPayload('{ list: [.30000000000000004, +1.50, -.5, 1., 1e20] }'))
+    expect(rules.deliveries[0]?.values({} as never)).toEqual({ list: [0.30000000000000004, 1.5, -0.5, 1, 1e20] })
   })
 
   test('takes anchors and aliases, and a condition that YAML reads as a boolean', async () => {

@@ -25,6 +25,7 @@ import {
 } from 'yaml'
 import { type Evaluation, withItem } from './evaluation.ts'
 import type { Purpose } from './check-expression.ts'
+import { isExactNumber } from './convert-value.ts'
 import { compileExpression, type Expression, ExpressionError } from './expression.ts'
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
@@ -166,6 +167,11 @@ async function readYaml(
       )
     })
   if (repeated.length > 0) return { errors: repeated }
+  visit(document, {
+    Scalar(_key, scalar) {
+      if (typeof scalar.value === 'number' && isRounded(scalar.source ?? '')) scalar.value = NaN
+    },
+  })
   const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
   try {
     if (weigh(document.contents, new Map()) > MAX_WEIGHT) return refuse('repeats too much with its aliases')
@@ -186,6 +192,12 @@ async function readYaml(
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** Whether a double does not keep the digits of a number of YAML, such as +1.5 or .5. It keeps 15 of any number. */
+function isRounded(source: string): boolean {
+  const hasMany = source.replaceAll(/\D/g, '').length > 15
+  return hasMany && !isExactNumber(source.replace(/^\+/, '').replace(/^(-?)\./, '$10.'))
 }
 
 /** In the words of YAML, and with the fields that exist. Undefined if the error's own message says it all. */
@@ -354,7 +366,7 @@ class RulesCompiler {
       typeof constant === 'number' &&
       !(typeof value === 'bigint' ? Number.isSafeInteger(constant) : Number.isFinite(constant))
     ) {
-      return this.#refuse(steps, 'is a number that JSON cannot keep')
+      return this.#refuse(steps, `is a number that JSON cannot keep; write fewer digits, or a text such as '"12345"'`)
     }
     return () => constant as JsonValue
   }
