@@ -160,9 +160,12 @@ describe('request bodies', () => {
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')
   })
 
-  test('a chunked body is read like any other', async () => {
-    const bytes = `${head(`Transfer-Encoding: chunked\r\n${CLOSE}`)}2\r\n{}\r\n0\r\n\r\n`
-    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('422 validation_error')
+  test.each([
+    ['Chunked', '422 validation_error'],
+    ['gzip, chunked', '400 unsupported_media_type'],
+  ])('a body in the transfer coding %s is answered %s', async (coding, expected) => {
+    const bytes = `${head(`Transfer-Encoding: ${coding}\r\n${CLOSE}`)}2\r\n{}\r\n0\r\n\r\n`
+    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe(expected)
   })
 
   test.each([

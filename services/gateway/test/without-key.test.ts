@@ -101,7 +101,7 @@ describe('the reference page', () => {
       'Range: bytes=0-5',
     ]) {
       const [name = '', value = ''] = header.split(/: (.*)/)
-      for (const path of ['/docs', '/v1/openapi.json']) {
+      for (const path of ['/docs', '/v1/openapi.json', '/healthz']) {
         expect((await fetch(`${gateway.url}${path}`, { headers: { [name]: value } })).status).toBe(200)
       }
     }

@@ -5,6 +5,7 @@ import { withTimeout } from '../with-timeout.ts'
 import { handleErrors, handleNotFound, sendError, serviceUnavailable } from './errors.ts'
 import { createExpressApp } from './express-app.ts'
 import { assignRequestId } from './request-id.ts'
+import { writeJson } from './write-json.ts'
 
 export interface HealthOptions {
   metrics: Registry
@@ -26,7 +27,7 @@ const OPTIONAL_TIMEOUT_MS = 500
 
 /** Answers `GET /healthz`: the process is up. */
 export function answerHealthz(_req: Request, res: Response): void {
-  res.set('X-Request-Id', res.locals.requestId).json({ status: 'ok' })
+  void writeJson(res, { status: 200, body: '{"status":"ok"}', requestId: res.locals.requestId })
 }
 
 /**

@@ -74,8 +74,10 @@ function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
 }
 
 function assertJsonInUtf8(headers: IncomingHttpHeaders): void {
-  const { 'content-type': type, 'content-encoding': encoding } = headers
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = headers
+  // Of several transfer codings Node undoes `chunked` alone.
+  const { 'transfer-encoding': transferEncoding = 'chunked' } = headers
+  if (encoding.toLowerCase() !== 'identity' || transferEncoding.toLowerCase() !== 'chunked') {
     throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
   }
   if (type === undefined || !isJsonInUtf8(type)) {
