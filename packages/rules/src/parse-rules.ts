@@ -21,6 +21,7 @@ import {
   Lexer,
   LineCounter,
   Parser,
+  type Scalar,
   visit,
 } from 'yaml'
 import { type Evaluation, withItem } from './evaluation.ts'
@@ -169,7 +170,8 @@ async function readYaml(
   if (repeated.length > 0) return { errors: repeated }
   visit(document, {
     Scalar(_key, scalar) {
-      if (typeof scalar.value === 'number' && isRounded(scalar.source ?? '')) scalar.value = NaN
+      if (isRounded(scalar)) scalar.value = NaN
+      else if (typeof scalar.value === 'bigint') scalar.value = Number(scalar.value)
     },
   })
   const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
@@ -195,9 +197,10 @@ async function readYaml(
 }
 
 /** Whether a double does not keep the digits of a number of YAML, such as +1.5 or .5. It keeps 15 of any number. */
-function isRounded(source: string): boolean {
-  const hasMany = source.replaceAll(/\D/g, '').length > 15
-  return hasMany && !isExactNumber(source.replace(/^\+/, '').replace(/^(-?)\./, '$10.'))
+function isRounded({ value, source = '' }: Scalar): boolean {
+  if (typeof value === 'bigint') return !Number.isSafeInteger(Number(value))
+  if (typeof value !== 'number' || source.replaceAll(/\D/g, '').length <= 15) return false
+  return !isExactNumber(source.replace(/^\+/, '').replace(/^(-?)\./, '$10.'))
 }
 
 /** In the words of YAML, and with the fields that exist. Undefined if the error's own message says it all. */
@@ -361,14 +364,10 @@ class RulesCompiler {
       const items = value.map((item, index) => this.#compileValue(item, [...steps, index]))
       return (evaluation) => items.map((item) => item(evaluation))
     }
-    const constant = typeof value === 'bigint' ? Number(value) : value
-    if (
-      typeof constant === 'number' &&
-      !(typeof value === 'bigint' ? Number.isSafeInteger(constant) : Number.isFinite(constant))
-    ) {
+    if (typeof value === 'number' && !Number.isFinite(value)) {
       return this.#refuse(steps, `is a number that JSON cannot keep; write fewer digits, or a text such as '"12345"'`)
     }
-    return () => constant as JsonValue
+    return () => value as JsonValue
   }
 
   #compileObject(object: Record<string, unknown>, steps: readonly Step[]): Rule['values'] {
