@@ -9,13 +9,9 @@ export interface Code {
 
 const LABELS: Record<string, string> = {
   bash: 'curl',
-  sh: 'Shell',
   ts: 'TypeScript',
-  js: 'JavaScript',
   python: 'Python',
   json: 'JSON',
-  yaml: 'YAML',
-  text: 'Text',
 }
 
 /** Names a language for people; the first word after the language in a fence of Markdown is the label instead. */
@@ -61,8 +57,6 @@ const LANGUAGES: Record<string, RegExp> = {
     'g',
   ),
 }
-LANGUAGES['sh'] = LANGUAGES['bash'] as RegExp
-LANGUAGES['js'] = LANGUAGES['ts'] as RegExp
 
 /** Marks the tokens of a text in this language; a text in an unknown language is only escaped. */
 function highlight(text: string, language: string): Html {

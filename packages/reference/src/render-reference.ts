@@ -318,7 +318,7 @@ function renderTryIt(operation: Operation): Html {
       </div>
       <p class="actions">
         <button type="submit" class="primary">Send request</button>
-        <span class="real">Sends a real ${method} to <code class="address"></code></span>
+        <span>Sends a real ${method} to <code class="address"></code></span>
       </p>
     </form>
     <div class="answer" aria-live="polite"></div>

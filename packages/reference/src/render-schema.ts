@@ -33,7 +33,7 @@ function renderField(document: OpenApiDocument, field: Field, id: string): Html 
       <span class="type">${describeType(document, resolved)}</span
       >${required && html` <span class="required">required</span>`}
     </div>
-    ${description !== undefined && html`<div class="about">${renderInline(description)} ${renderLimits(resolved, description)}</div>`}
+    ${description !== undefined && html`<div class="about">${renderInline(description)} ${describeLimits(resolved, description)}</div>`}
     ${renderValues(resolved)}
     ${
       nested.properties &&
@@ -58,7 +58,7 @@ function describeType(document: OpenApiDocument, schema: Schema): string {
 }
 
 /** Length and range; values of an enumeration are listed below. */
-function renderLimits(schema: Schema, description: string): Html {
+function describeLimits(schema: Schema, description: string): string {
   const { minLength, maxLength, minimum, maximum, default: standard } = schema
   const limits = [
     maxLength !== undefined &&
@@ -66,8 +66,8 @@ function renderLimits(schema: Schema, description: string): Html {
       `${minLength ? `${minLength} to` : 'At most'} ${maxLength.toLocaleString('en')} characters.`,
     minimum !== undefined && maximum !== undefined && maximum < 1_000_000 && `${minimum} to ${maximum}.`,
     standard !== undefined && `Default: ${JSON.stringify(standard)}.`,
-  ].filter((limit) => limit !== false)
-  return html`<span class="limits">${limits.join(' ')}</span>`
+  ]
+  return limits.filter((limit) => limit !== false).join(' ')
 }
 
 /** `a, b or c`. */
