@@ -30,7 +30,7 @@ interface StartIn {
   session_id?: client.StartParams['sessionId']
 }
 
-const shapes: Record<string, true> & {
+interface Shapes {
   organization: SameShape<client.Organization, contract.OrganizationOut>
   workflow: SameShape<client.Workflow, contract.WorkflowOut>
   page: SameShape<Pick<client.Page<client.Workflow>, 'data' | 'pagination'>, contract.WorkflowPage>
@@ -41,19 +41,11 @@ const shapes: Record<string, true> & {
   run: SameShape<client.Run, contract.PublicRunOut>
   session: SameShape<client.Session, contract.PublicSessionOut>
   errorCode: Equal<Exclude<Known<client.ErrorCode>, 'unexpected_answer'>, (typeof contract.PUBLIC_ERROR_CODES)[number]>
-} = {
-  organization: true,
-  workflow: true,
-  page: true,
-  confirmation: true,
-  startParams: true,
-  listParams: true,
-  fieldError: true,
-  run: true,
-  session: true,
-  errorCode: true,
 }
 
+type Wrong = { [Name in keyof Shapes]: Shapes[Name] extends true ? never : Name }[keyof Shapes]
+
 test('has the shapes and the error codes of the public API', () => {
-  expect(Object.values(shapes)).not.toContain(false)
+  const wrong: Wrong[] = []
+  expect(wrong satisfies never[]).toEqual([])
 })

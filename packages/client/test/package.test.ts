@@ -70,7 +70,12 @@ describe('the packed package', () => {
     ])
   })
 
-  test('type-checks in projects of ES modules, of CommonJS and of a bundler, and on a page without the types of Node', async () => {
+  test('type-checks with its examples and the samples of the reference page, in ES modules, in CommonJS and on a page', async () => {
+    const receiver = join(folder, '../webhook-token')
+    symlinkSync(receiver, join(installed.project, 'node_modules/@workflow-service/webhook-token'))
+    for (const name of ['express', '@types']) {
+      symlinkSync(join(receiver, 'node_modules', name), join(installed.project, 'node_modules', name))
+    }
     // CommonJS has no `await` at the top level, as the first example has.
     const files = examples.map((text, index) => ({ esm: `example-${index}.mts`, cjs: `example-${index}.cts`, text }))
     for (const { esm, cjs, text } of files) {
@@ -78,27 +83,21 @@ describe('the packed package', () => {
       installed.write(cjs, text)
     }
     const [esm, cjs] = [files.map((file) => file.esm), files.slice(1).map((file) => file.cjs)]
+    const samples = referenceSamples()
+    for (const { file, text } of samples) installed.write(file, text)
     const misuse = '// @ts-expect-error -- an instance has it\nexport const wrong = ApiError.code\n'
     installed.write('wrong.mts', `import { ApiError } from '@workflow-service/client'\n${misuse}`)
-    const node = { types: ['node'], skipLibCheck: false, exactOptionalPropertyTypes: true }
-    await installed.typeCheck([...esm, ...cjs, 'wrong.mts'], { ...node, module: 'nodenext' })
-    await installed.typeCheck(esm, { ...node, skipLibCheck: true, module: 'esnext', moduleResolution: 'bundler' })
-    const page = { module: 'nodenext', lib: ['es2022', 'dom'], skipLibCheck: false }
+    const options = { module: 'nodenext', skipLibCheck: false }
+    const node = { ...options, types: ['node'], exactOptionalPropertyTypes: true, noUnusedLocals: true }
+    await installed.typeCheck([...esm, ...cjs, 'wrong.mts', ...samples.map(({ file }) => file)], node)
+    // Without the types of Node.
+    const page = { ...options, lib: ['es2022', 'dom'] }
     await expect(installed.typeCheck(esm.slice(1), page)).resolves.toBeUndefined()
   }, 60_000)
 
-  test('type-checks and runs the samples of the reference page as shown', async () => {
-    const receiver = join(folder, '../webhook-token')
-    symlinkSync(receiver, join(installed.project, 'node_modules/@workflow-service/webhook-token'))
-    for (const name of ['express', '@types']) {
-      symlinkSync(join(receiver, 'node_modules', name), join(installed.project, 'node_modules', name))
-    }
+  test('runs the samples of the reference page as shown', async () => {
     const samples = referenceSamples()
     for (const { file, text } of samples) installed.write(file, text)
-    await installed.typeCheck(
-      samples.map(({ file }) => file),
-      { types: ['node'], module: 'nodenext', skipLibCheck: true, noUnusedLocals: true },
-    )
     // The others are servers.
     const calls = samples.filter(({ text }) => !text.includes('app.listen'))
     const outputs = calls.map(async ({ file }) => [file, await installed.run(file, { env: environment() })])
