@@ -64,8 +64,8 @@ test(`answers ${RUNS} generated requests as declared for their operation, with e
       if (!sent) throw new Error('The connection ended without an answer')
       const { status, headers, text } = sent
       const body = JSON.parse(text) as { error?: { code: string } }
-      expect(contractProblems(method, target, { status, headers, body })).toEqual([])
-      expect(status).not.toBe(500)
+      const problems = contractProblems(method, target, { status, headers, body })
+      if (problems.length > 0 || status === 500) throw new Error(`${status} ${problems.join('; ')}`)
       seen.add(`${id} ${body.error?.code ?? status}`)
     }),
     { seed: 3, numRuns: RUNS, endOnFailure: false },

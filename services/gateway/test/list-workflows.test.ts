@@ -287,13 +287,6 @@ describe('422', () => {
   })
 })
 
-test('a query that is not percent-encoded UTF-8 is refused with 400', async () => {
-  for (const query of ['search=%zz', 'search=%ED%A0%80', '%ff=1']) {
-    const { status, body } = await gateway.get(`/v1/workflows?${query}`)
-    expect([query, status, body.error.code]).toEqual([query, 400, 'invalid_request'])
-  }
-})
-
 let large: Promise<TestOrganization> | undefined
 function largeOrganization(): Promise<TestOrganization> {
   return (large ??= gateway.apply({

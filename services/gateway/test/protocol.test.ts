@@ -105,13 +105,14 @@ describe('unusual requests', () => {
     expect(outcomeOf(answer)).toBe('404 not_found')
   })
 
-  test('a path that is not percent-encoded UTF-8', async () => {
-    for (const id of ['%', '%zz', '%f', '%ff', '%c3%28', '%ed%a0%80']) {
-      const answer = await sendRaw(
-        gateway.url,
-        `GET /v1/workflows/${id} HTTP/1.1\r\nHost: x\r\n${CLOSE}${authorization}\r\n`,
-      )
-      expect(outcomeOf(answer)).toBe('400 invalid_request')
+  test('a path or a query that is not percent-encoded UTF-8', async () => {
+    const paths = ['%', '%zz', '%f', '%ff', '%c3%28', '%ed%a0%80'].map((id) => `/v1/workflows/${id}`)
+    for (const target of [
+      ...paths,
+      ...['search=%zz', 'search=%ED%A0%80', '%ff=1'].map((it) => `/v1/workflows?${it}`),
+    ]) {
+      const answer = await sendRaw(gateway.url, request(target, CLOSE))
+      expect([target, outcomeOf(answer)]).toEqual([target, '400 invalid_request'])
     }
   })
 })
@@ -149,8 +150,7 @@ describe('methods and paths', () => {
     '/favicon.ico',
   ])('GET %s is not found', async (path) => {
     // Sent as raw bytes: HTTP clients normalize paths.
-    const answer = await sendRaw(gateway.url, `GET ${path} HTTP/1.1\r\nHost: x\r\n${CLOSE}${authorization}\r\n`)
-    expect(outcomeOf(answer)).toBe('404 not_found')
+    expect(outcomeOf(await sendRaw(gateway.url, request(path, CLOSE)))).toBe('404 not_found')
   })
 })
 

@@ -91,36 +91,26 @@ describe('the reference page', () => {
     }
   })
 
-  test('answers only statuses of the contract to conditional and range requests', async () => {
-    const { headers } = await fetch(`${gateway.url}/docs`)
-    expect([headers.get('etag'), headers.get('last-modified'), headers.get('x-powered-by')]).toEqual([null, null, null])
-    for (const header of [
-      'If-None-Match: *',
-      'If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT',
-      'Range: bytes=5-1',
-      'Range: bytes=0-5',
-    ]) {
-      const [name = '', value = ''] = header.split(/: (.*)/)
+  test('and the other public paths answer only statuses of the contract to conditional and range requests', async () => {
+    const conditions: [name: string, value: string][] = [
+      ['If-None-Match', '*'],
+      ['If-Modified-Since', 'Fri, 01 Jan 2100 00:00:00 GMT'],
+      ['Range', 'bytes=5-1'],
+      ['Range', 'bytes=0-5'],
+    ]
+    for (const header of conditions) {
       for (const path of ['/docs', '/v1/openapi.json', '/healthz']) {
-        expect((await fetch(`${gateway.url}${path}`, { headers: { [name]: value } })).status).toBe(200)
+        const { status, headers } = await fetch(`${gateway.url}${path}`, { headers: [header] })
+        const others = ['etag', 'last-modified', 'x-powered-by'].filter((name) => headers.has(name))
+        expect([path, ...header, status, others]).toEqual([path, ...header, 200, []])
       }
     }
     expect((await fetch(`${gateway.url}/docs`, { method: 'POST' })).status).toBe(401)
   })
 })
 
-test('the public port answers /healthz without a key', async () => {
-  const answer = await fetch(`${gateway.url}/healthz`)
-  expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }])
-})
-
 describe('the metrics port', () => {
-  test('reports each dependency, and does not serve the API', async () => {
-    const answer = await fetch(`${gateway.metricsUrl}/readyz`)
-    expect([answer.status, await answer.json()]).toEqual([
-      200,
-      { status: 'ok', checks: { postgres: 'ok', rabbitmq: 'ok' } },
-    ])
+  test('does not serve the API', async () => {
     const headers = { Authorization: `Bearer ${gateway.organization.key}` }
     expect((await fetch(`${gateway.metricsUrl}/v1/organization`, { headers })).status).toBe(404)
   })
