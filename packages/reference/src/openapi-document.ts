@@ -3,7 +3,7 @@ export interface OpenApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly servers: readonly { readonly url: string }[]
   readonly tags: readonly { readonly name: string; readonly description: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Omit<Operation, 'method' | 'path'>>>>>
   readonly webhooks: OpenApiDocument['paths']
   readonly components: {
     readonly responses?: Readonly<Record<string, ResponseObject>>
@@ -12,7 +12,11 @@ export interface OpenApiDocument {
   }
 }
 
-export interface OperationObject {
+/** An operation with its place in the document. */
+export interface Operation {
+  readonly method: string
+  /** Of a webhook: its name. */
+  readonly path: string
   readonly operationId: string
   readonly summary: string
   readonly description: string
@@ -20,13 +24,6 @@ export interface OperationObject {
   readonly parameters: readonly Parameter[]
   readonly requestBody?: { readonly content: Content }
   readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>
-}
-
-/** An operation with its place in the document. */
-export interface Operation extends OperationObject {
-  readonly method: string
-  /** Of a webhook: its name. */
-  readonly path: string
 }
 
 export interface Parameter {
