@@ -297,12 +297,11 @@ describe('the cache', () => {
     for (const each of [...workflows, large, large]) {
       const json = await documents.find(id, each.id)
       expect(parse(json)).toEqual(await get(each.id, key))
-      expect(documents.cachedBytes).toBeLessThanOrEqual(30_000)
     }
-    expect(documents.cachedBytes).toBeGreaterThan(20_000)
     expect(reads).toEqual(reads.map(() => 'database'))
-    await documents.find(id, workflows.at(-1)!.id)
-    expect(reads.at(-1)).toBe('memory')
+    // A document takes about 11,000 bytes: two are in the cache.
+    for (const each of workflows.slice(3).toReversed()) await documents.find(id, each.id)
+    expect(reads.slice(8)).toEqual(['memory', 'memory', 'database'])
   })
 
   test('is filled by four statements at once, each of at most ten different documents', async () => {

@@ -121,10 +121,6 @@ export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: 
       }
       return { documents, count }
     },
-    /** Bytes of all cached documents, without shared users. */
-    get cachedBytes() {
-      return cache.bytes()
-    },
   }
 }
 
@@ -162,7 +158,7 @@ function createCache({
     users.set(organizationId, listed)
     return [start, listed.json, end]
   }
-  return { users, find, add, bytes: () => documents.calculatedSize }
+  return { users, find, add }
 }
 
 function countBytes(parts: JsonParts): number {
