@@ -2,12 +2,11 @@
 export interface OpenApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly servers: readonly { readonly url: string }[]
-  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly tags: readonly { readonly name: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, Omit<Operation, 'method' | 'path'>>>>>
   readonly webhooks: OpenApiDocument['paths']
   readonly components: {
-    readonly responses?: Readonly<Record<string, ResponseObject>>
-    readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>
+    readonly headers: Readonly<Record<string, { readonly description: string }>>
     readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>
   }
 }
@@ -36,7 +35,7 @@ export interface Parameter {
 
 export interface ResponseObject {
   readonly description: string
-  /** What `error.code` may be. None: the status is declared, and never answered. */
+  /** What `error.code` may be: of errors alone. None: the status is declared, and never answered. */
   readonly 'x-error-codes'?: readonly string[]
   readonly headers?: Readonly<Record<string, unknown>>
   readonly content?: Content

@@ -27,7 +27,7 @@ export interface ErrorEntry {
   readonly status: number
   readonly meaning: string
   /** What the caller can do. */
-  readonly action?: string
+  readonly action: string
 }
 
 export interface Reference {
@@ -235,10 +235,7 @@ function renderOperation(reference: Reference, operation: Operation): Html {
     ${renderTryIt(operation)}`
 }
 
-/**
- * The codes of each error status, or what the document says of a status without codes. What they mean is said once, in
- * `errors`.
- */
+/** The codes of each error status. What they mean is said once, in `errors`. */
 function renderErrorAnswers(
   { document, errors }: Reference,
   answers: readonly ({ readonly status: string } & ResponseObject)[],
@@ -250,33 +247,27 @@ function renderErrorAnswers(
       An error has one of these codes. <a href="#errors">Error codes</a> says what each means and what to do.
     </p>
     <ul class="statuses">
-      ${failures.map(({ status, description, 'x-error-codes': possible }) => {
-        const codes = errors.filter((each) => possible?.includes(each.code) ?? String(each.status) === status)
+      ${failures.map(({ status, 'x-error-codes': possible }) => {
+        const codes = errors.filter(({ code }) => possible?.includes(code))
         return html`<li>
           <b>${status}</b>
-          <span
-            >${codes.length === 0 ? renderInline(description) : codes.map(({ code }) => html`<code>${code}</code> `)}</span
-          >
+          <span>${codes.map(({ code }) => html`<code>${code}</code> `)}</span>
         </li>`
       })}
     </ul>
-    ${
-      body &&
-      html`<details>
-        <summary>Body of each of these statuses</summary>
-        ${renderObject(document, body, idPrefix)}
-      </details>`
-    }`
+    <details>
+      <summary>Body of each of these statuses</summary>
+      ${body && renderObject(document, body, idPrefix)}
+    </details>`
 }
 
-function renderHeaders(document: OpenApiDocument, id: string, headers: object | undefined): Html | undefined {
-  const { headers: known = {} } = document.components
-  const names = Object.keys(headers ?? {})
-  if (names.length === 0) return undefined
+function renderHeaders({ components: { headers: known } }: OpenApiDocument, id: string, headers: object = {}): Html {
   return html`<details id="${id}-answer-headers">
     <summary>Headers of the answer</summary>
     <ul class="fields">
-      ${names.map((name) => entry(name, renderInline(known[name]?.description ?? ''), `${id}.header.${name}`))}
+      ${Object.keys(headers).map((name) =>
+        entry(name, renderInline(known[name]?.description ?? ''), `${id}.header.${name}`),
+      )}
     </ul>
   </details>`
 }
@@ -382,7 +373,7 @@ function renderErrors({ errors, fieldCodes }: Reference): Html {
           html`<li id="error-${code}">
             <div class="field"><code>${code}</code> <span class="status">${status}</span></div>
             <div class="about">${renderInline(capitalize(meaning))}.</div>
-            ${action !== undefined && html`<div class="about do">${renderInline(action)}</div>`}
+            <div class="about do">${renderInline(action)}</div>
           </li>`,
       )}
     </ul>
