@@ -134,7 +134,9 @@ describe('200, page by page', () => {
   test('ends a page before 2 MiB, and continues after the last workflow shown', async () => {
     const description = '\u{1F680}'.repeat(50_000)
     const workflows = Array.from({ length: 12 }, (_, index) => named(`w${index}`, index, { description }))
-    const organization = await gateway.apply({ workflows })
+    // One statement for all of them, with their search index, exceeds its time limit on a busy machine.
+    const organization = await gateway.apply({ workflows: workflows.slice(0, 6) })
+    await gateway.apply({ workflows: workflows.slice(6) }, organization.id)
     const first = await list(organization, { limit: 100 })
     expect(Buffer.byteLength(first.text)).toBeLessThanOrEqual(LIST_PAGE_MAX_BYTES)
     expect(namesOf(first.body.data)).toEqual(workflows.slice(0, 10).map(({ name }) => name))
