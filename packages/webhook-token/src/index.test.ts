@@ -73,6 +73,7 @@ describe('checkServiceToken', () => {
     ['has superfluous padding', `${token}=`],
     ['has bits set after its last byte', base64(`0${timestamp}.${signature}`).replace(/.==$/u, 'Z==')],
     ['has no dot', base64(`${timestamp}${signature}`)],
+    ['has no timestamp', base64(`.${signature}`)],
     ['has a timestamp with a sign', base64(`+${timestamp}.${signature}`)],
     ['has a timestamp with a fraction', base64(`${timestamp}.5.${signature}`)],
     ['has a timestamp with spaces', base64(` ${timestamp} .${signature}`)],
