@@ -1,4 +1,4 @@
-/** A run may end before its delivery is asked for again, so the oldest are forgotten: 10,000 take about 1 MiB. */
+/** A run may end before its delivery is asked for again, so the oldest are forgotten. */
 const MAX_REMEMBERED = 10_000
 
 export function createFirstArrivals() {

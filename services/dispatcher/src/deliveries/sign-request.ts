@@ -9,7 +9,7 @@ import {
 
 /**
  * Makes the headers that identify a request and, with a secret, sign it (contract README, "Service token"). Customers'
- * `createServiceHeaders` makes the same with WebCrypto, which takes 48 instead of 6 µs of CPU (2 cores, November 2026).
+ * `createServiceHeaders` makes the same with WebCrypto, which takes more CPU time.
  */
 export function signRequest(
   secret: string | null,
@@ -23,7 +23,7 @@ export function signRequest(
     [SERVICE_TIMESTAMP_HEADER]: timestamp,
   }
   if (secret === null) return headers
-  // A string key, which Node encodes as UTF-8: a Buffer or KeyObject takes six times as long.
+  // A string key, which Node encodes as UTF-8: a Buffer or KeyObject takes longer.
   const signature = createHmac('sha256', secret).update(timestamp).digest('hex')
   const ofBody = createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')
   return {

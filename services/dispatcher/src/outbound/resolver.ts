@@ -47,7 +47,7 @@ interface Channels {
  */
 export function createResolver(options: ResolverOptions = {}): NameResolver {
   const { retryAfterMs = 1500, tries = 3, timeoutMs = 30_000, now = () => performance.now() } = options
-  // Shared by all queries: creating a channel costs as much as a query.
+  // Shared by all queries: to create a channel takes time, too.
   let channels = openChannels()
   const retired = new Set<dns.Resolver>()
 
