@@ -1,12 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { close, listen } from '@workflow-service/testkit'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '../src/index.js'
 
 const readme = ['../README.md', '../OTHER_LANGUAGES.md']
@@ -240,33 +238,32 @@ describe('the documents', () => {
 
 if (missingTools.length === 0)
   describe('the shell commands', () => {
-    test('send a valid token', async () => {
-      const seen: IncomingHttpHeaders[] = []
-      const server = createServer((request, response) => {
-        seen.push(request.headers)
-        response.end()
-      })
-      const port = await listen(server)
+    test('send a valid token and a valid signature', async () => {
+      const endpoint = await startCustomerEndpoint()
       // Asynchronous, because the child calls a server of this process.
       const child = spawn('bash', ['-euc', readSnippet('bash')], {
         env: {
           ...process.env,
           SIGNING_SECRET: secret,
-          ENDPOINT_URL: `http://127.0.0.1:${port}/`,
+          ENDPOINT_URL: endpoint.url,
           NO_PROXY: '*',
         },
       })
       const status = await new Promise((resolve) => child.once('close', resolve))
-      await close(server)
+      await endpoint.close()
       expect(status).toBe(0)
-      expect(await checkServiceToken(seen[0]?.['x-service-token'] as string, secret)).toMatchObject({ ok: true })
-      expect(seen[0]?.['content-type']).toBe('application/json')
+      const { headers, text } = endpoint.requests[0]!
+      expect(await checkServiceToken(headers['x-service-token'], secret)).toMatchObject({ ok: true })
+      expect(await checkServiceSignature(headers, text, secret)).toMatchObject({ ok: true })
+      expect(headers['content-type']).toBe('application/json')
     })
   })
 
 /** What this package says of the call. */
 async function isAccepted({ header, secret: any, nowSeconds, signed }: SnippetCall): Promise<boolean> {
   const clock = { now: () => nowSeconds * 1000 }
+  // This package throws.
+  if (any === '') return false
   if (!signed) return (await checkServiceToken(header, any, clock)).ok
   const headers = new Map([
     ['X-Delivery-Id', signed.id],
@@ -278,7 +275,8 @@ async function isAccepted({ header, secret: any, nowSeconds, signed }: SnippetCa
 
 /** The test vector, the first three of which are valid, with wrong ages and malformed headers. */
 function tokenCalls(): SnippetCall[] {
-  const signature = createHmac('sha256', secret).update(String(timestamp)).digest('hex')
+  const sign = (key: string) => createHmac('sha256', key).update(String(timestamp)).digest('hex')
+  const signature = sign(secret)
   const vector = base64(`${timestamp}.${signature}`)
   const malformed = [
     `${timestamp}${signature}`,
@@ -295,6 +293,7 @@ function tokenCalls(): SnippetCall[] {
   return [
     ...[0, 300, -300, 301, -301].map((drift) => ({ header: vector, secret, nowSeconds: timestamp + drift })),
     { header: vector, secret: 'another secret', nowSeconds: timestamp },
+    { header: base64(`${timestamp}.${sign('')}`), secret: '', nowSeconds: timestamp },
     ...[...malformed.map(base64), '', 'not Base64!', '\u00e4'].map((header) => ({
       header,
       secret,
@@ -321,6 +320,10 @@ function signatureCalls(): SnippetCall[] {
       call({ header: wrong }),
     ),
     call({ secret: 'another secret' }),
+    call({
+      secret: '',
+      header: `v1,${createHmac('sha256', '').update(`${id}.${timestamp}.${body}`).digest('base64')}`,
+    }),
     ...[{ body: `${body} ` }, { body: '' }, { id: `${id}0` }, { id: '' }].map((signed) => call({}, signed)),
     ...['', `${timestamp + 1}`, `+${timestamp}`, `-${timestamp}`, `${timestamp}\n`, '9'.repeat(400)].map((wrong) =>
       call({}, { timestamp: wrong }),
