@@ -127,45 +127,41 @@ async function connectRedis() {
   }
 }
 
+const post = (port: number | undefined, options: RequestInit = {}) =>
+  fetch(`http://localhost:${port}/webhook`, { ...options, method: 'POST' })
+
 describe('the endpoints of the README', () => {
-  const processes: ChildProcess[] = []
-  const urls = new Map<string, string>()
+  let child: ChildProcess
+  const ports = new Map<string, number>()
 
   beforeAll(async () => {
-    // Hono and Next leave the server to the runtime: this one hands each request to them.
-    installed.write(
-      'serve.mjs',
-      `import { createServer } from 'node:http'
+    for (const { file } of examples) ports.set(file, await freePort())
+    // All in one process. Hono and Next leave the server to the runtime: this one hands each request to them.
+    const code = `
+import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
-const { default: app, POST } = await import(process.argv[2])
-const handle = POST ?? app.fetch
-createServer(async (incoming, outgoing) => {
-  const { url, method, headers } = incoming
-  const answer = await handle(new Request('http://localhost' + url, { method, headers, body: await text(incoming) }))
-  outgoing.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
-}).listen(Number(process.env.PORT))
-`,
-    )
-    const start = async ({ name, file }: (typeof examples)[number]): Promise<void> => {
-      const port = await freePort()
-      const args = name === 'Hono' || name === 'Next' ? ['serve.mjs', `./${file}`] : [file]
-      const env = { ...process.env, PORT: String(port), SIGNING_SECRET: secret }
-      processes.push(
-        spawn(process.execPath, args, { cwd: installed.project, env, stdio: ['ignore', 'ignore', 'inherit'] }),
-      )
-      urls.set(name, `http://localhost:${port}/webhook`)
-      await waitUntil(() => fetch(urls.get(name) ?? '', { method: 'POST' }).then(Boolean, () => false), {
-        timeoutMs: 60_000,
-      })
-    }
-    await Promise.all(examples.map(start))
+for (const [file, port] of ${JSON.stringify([...ports])}) {
+  process.env.PORT = port
+  const { default: app, POST } = await import('./' + file)
+  const handle = POST ?? app?.fetch
+  if (!handle) continue
+  createServer(async (incoming, outgoing) => {
+    const { url, method, headers } = incoming
+    const answer = await handle(new Request('http://localhost' + url, { method, headers, body: await text(incoming) }))
+    outgoing.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
+  }).listen(port)
+}`
+    const env = { ...process.env, SIGNING_SECRET: secret }
+    child = spawn(process.execPath, [installed.write('serve.mjs', code)], {
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    for (const port of ports.values()) await waitUntil(() => post(port).catch(() => false), { timeoutMs: 60_000 })
   }, 60_000)
-  afterAll(() => {
-    for (const child of processes) child.kill()
-  })
+  afterAll(() => void child.kill())
 
-  test.each(examples)('work unchanged with $name', async ({ name }) => {
-    const post = async (
+  test.each(examples)('work unchanged with $name', async ({ file }) => {
+    const send = async (
       value: unknown,
       signedWith: string | null = secret,
       sentBody?: string,
@@ -174,21 +170,21 @@ createServer(async (incoming, outgoing) => {
       const body = JSON.stringify(value)
       const signed = await createServiceHeaders(signedWith, { deliveryId, body })
       const headers = { 'Content-Type': 'application/json', ...signed }
-      const answer = await fetch(urls.get(name) ?? '', { method: 'POST', body: sentBody ?? body, headers })
+      const answer = await post(ports.get(file), { body: sentBody ?? body, headers })
       return [answer.status, await answer.text()] as const
     }
     const payload = { order_id: 'A-1', customer: 'Ada', total: 3, express: true }
-    expect(await post({ type: 'service.webhook.verification' })).toEqual([204, ''])
-    expect(await post(payload)).toEqual([200, 'thank you'])
-    expect(await post({ ...payload, customer: 'x'.repeat(200_000) })).toEqual([200, 'thank you'])
-    const [status, problems] = await post({ ...payload, total: '3' })
+    expect(await send({ type: 'service.webhook.verification' })).toEqual([204, ''])
+    expect(await send(payload)).toEqual([200, 'thank you'])
+    expect(await send({ ...payload, customer: 'x'.repeat(200_000) })).toEqual([200, 'thank you'])
+    const [status, problems] = await send({ ...payload, total: '3' })
     expect([status, JSON.parse(problems) as unknown]).toMatchObject([422, [{ field: 'total', code: 'float_type' }]])
-    expect((await post(payload, null))[0]).toBe(401)
-    expect(await post(payload, secret, JSON.stringify({ ...payload, total: 4 }))).toEqual([401, 'wrong_signature'])
+    expect((await send(payload, null))[0]).toBe(401)
+    expect(await send(payload, secret, JSON.stringify({ ...payload, total: 4 }))).toEqual([401, 'wrong_signature'])
     const id = randomUUID()
-    expect(await post(payload, secret, undefined, id)).toEqual([200, 'thank you'])
-    expect(await post(payload, secret, undefined, id)).toEqual([200, 'received before'])
-    const [refused, reason] = await post(payload, 'another secret')
+    expect(await send(payload, secret, undefined, id)).toEqual([200, 'thank you'])
+    expect(await send(payload, secret, undefined, id)).toEqual([200, 'received before'])
+    const [refused, reason] = await send(payload, 'another secret')
     expect([refused, reason]).toEqual([401, expect.stringContaining('wrong_signature')])
   })
 })
