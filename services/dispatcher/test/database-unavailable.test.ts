@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createDatabase, type Database, migrate, newId } from '@workflow-service/database'
 import type { RunningService } from '@workflow-service/service-kit'
 import {
@@ -46,6 +46,7 @@ afterAll(async () => {
   await endpoint.close()
   await postgres.stop()
 })
+beforeEach(() => endpoint.reset())
 
 const send = (id: string): Promise<Answer> =>
   callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
@@ -55,47 +56,34 @@ const send = (id: string): Promise<Answer> =>
   })
 
 describe('while the database is unavailable', () => {
-  test('the outcome of a request that was sent is answered at once, and recorded when the database is available again', async () => {
-    const id = newId()
-    endpoint.requests.length = 0
+  test('what was sent is answered at once and recorded later; what was not is answered 503, and a repeated call sends it', async () => {
+    const [sent, refused] = [newId(), newId()]
     endpoint.answerWith(async () => {
       await postgres.kill()
       return { status: 200, body: 'booked' }
     })
-    const first = await send(id)
+    const first = await send(sent)
     expect(first).toMatchObject({ status: 200, body: { outcome: 'accepted', status: 200, answer: 'booked' } })
     // A repeated call is answered from memory.
-    expect((await send(id)).body).toEqual(first.body)
+    expect((await send(sent)).body).toEqual(first.body)
+    const answer = await send(refused)
+    expect(answer).toMatchObject(refusal(503, 'service_unavailable'))
+    expect(answer.headers.get('retry-after')).toBe('1')
+    expect((await fetch(`${dispatcher.url}/readyz`)).status).toBe(503)
+    expect(endpoint.requests).toHaveLength(1)
 
+    endpoint.answerWith({ status: 204 })
     await postgres.restart()
     const recorded = async (): Promise<boolean> =>
-      (await db.prisma.delivery.findUnique({ where: { id } }))?.outcome === 'accepted'
+      (await db.prisma.delivery.findUnique({ where: { id: sent } }))?.outcome === 'accepted'
     await waitUntil(recorded, { timeoutMs: 20_000 })
-    expect((await send(id)).body).toMatchObject({ outcome: 'accepted', status: 200, answer: 'booked' })
-    expect(endpoint.requests).toHaveLength(1)
-  }, 60_000)
-
-  test('a delivery is answered 503 and not sent; a repeated call sends it when the database is available again', async () => {
-    const id = newId()
-    endpoint.requests.length = 0
-    endpoint.answerWith({ status: 204 })
-    await postgres.kill()
-    const refused = await send(id)
-    expect(refused).toMatchObject(refusal(503, 'service_unavailable'))
-    expect(refused.headers.get('retry-after')).toBe('1')
-    expect(endpoint.requests).toEqual([])
-    const ready = await fetch(`${dispatcher.url}/readyz`)
-    expect(ready.status).toBe(503)
-
-    await postgres.restart()
-    expect(await waitUntil(async () => (await send(id)).body.outcome)).toBe('accepted')
-    expect(endpoint.requests).toHaveLength(1)
+    expect((await send(sent)).body).toMatchObject({ outcome: 'accepted', status: 200, answer: 'booked' })
+    expect(await waitUntil(async () => (await send(refused)).body.outcome)).toBe('accepted')
+    expect(endpoint.requests).toHaveLength(2)
   }, 60_000)
 
   test('a claim that PostgreSQL makes after its caller was answered 503 is removed; a repeated call sends it', async () => {
     const id = newId()
-    endpoint.requests.length = 0
-    endpoint.answerWith({ status: 204 })
     const { rows } = await db.pool.query<{ pid: number }>(
       `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'dispatcher%'`,
     )
@@ -108,8 +96,6 @@ describe('while the database is unavailable', () => {
 
   test('a payload that waited too long for others is answered 503 and not recorded; a repeated call sends it', async () => {
     const [ahead, behind] = [newId(), newId()]
-    endpoint.requests.length = 0
-    endpoint.answerWith({ status: 204 })
     const blocker = await db.pool.connect()
     await blocker.query('BEGIN; LOCK TABLE deliveries IN EXCLUSIVE MODE')
     const sendingAhead = send(ahead)
