@@ -4,6 +4,18 @@ import { listMcpTools, untilResponse } from './mcp-client.ts'
 
 const HEADERS = { 'content-type': 'text/event-stream' }
 
+function answerOf(status: number, text: string, type = HEADERS['content-type']): ReturnType<SendLookup> {
+  const body = { bytes: Buffer.from(text), isCutOff: false, headers: { 'content-type': type } }
+  return Promise.resolve({ kind: 'answered', status, location: null, text: null, body, durationMs: 1 })
+}
+
+/** The result of a request for the begin of a connection, or of one for the list of tools. */
+function respondTo(body = '{}', list: object) {
+  const { id, method } = JSON.parse(body) as { id?: number; method?: string }
+  const begun = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } }
+  return { id, result: method === 'initialize' ? begun : list }
+}
+
 test.each(['\n\n', '\r\n\r\n', '\r\r'])(
   'a stream ends at the response, however it is divided into chunks: %j',
   (end) => {
@@ -25,30 +37,18 @@ test.each(['\n\n', '\r\n\r\n', '\r\r'])(
 test.each(['\n', ':\n\n', 'data:x\n\n'])(
   'a stream of many events without the response is read no further: %j',
   async (event) => {
-    const bytes = Buffer.from(event.repeat(2_002))
-    expect(untilResponse(1)(bytes, HEADERS)).toBe(true)
-    const read = { bytes, isCutOff: false, headers: HEADERS }
-    const answered = { kind: 'answered', status: 200, body: read } as Awaited<ReturnType<SendLookup>>
-    const listed = listMcpTools(() => Promise.resolve(answered), 'http://127.0.0.1/mcp')
+    const events = event.repeat(2_002)
+    expect(untilResponse(1)(Buffer.from(events), HEADERS)).toBe(true)
+    const listed = listMcpTools(() => answerOf(200, events), 'http://127.0.0.1/mcp')
     await expect(listed).rejects.toThrow('The first 1000 events of the answer have no response.')
   },
 )
 
 test.each(['\n', '\r\n', '\r'])('a stream with a byte-order mark is read, with the line end %j', async (end) => {
   const send: SendLookup = ({ body }) => {
-    const { id, method } = JSON.parse(body ?? '{}') as { id?: number; method?: string }
-    const begun = {
-      protocolVersion: '2025-06-18',
-      capabilities: { tools: {} },
-      serverInfo: { name: 's', version: '1' },
-    }
-    const result = method === 'initialize' ? begun : { tools: [{ name: 'ö', inputSchema: { type: 'object' } }] }
+    const { id, result } = respondTo(body, { tools: [{ name: 'ö', inputSchema: { type: 'object' } }] })
     const text = JSON.stringify({ jsonrpc: '2.0', id, result }, null, 1).replaceAll('\n', `${end}data: `)
-    const bytes = Buffer.from(`\u{FEFF}data: ${text}${end}${end}: more`)
-    const read = { bytes, isCutOff: false, headers: HEADERS }
-    return Promise.resolve({ kind: 'answered', status: id === undefined ? 202 : 200, body: read } as Awaited<
-      ReturnType<SendLookup>
-    >)
+    return answerOf(id === undefined ? 202 : 200, `\u{FEFF}data: ${text}${end}${end}: more`)
   }
   expect(await listMcpTools(send, 'http://127.0.0.1/mcp')).toMatchObject([{ name: 'ö' }])
 })
@@ -57,18 +57,10 @@ test.each([3, 5])('a connection makes at most %i requests, which is the limit he
   let requests = 0
   const send: SendLookup = ({ method, body }) => {
     requests += 1
-    const { id, method: called } = JSON.parse(body ?? '{}') as { id?: number; method?: string }
-    const begun = {
-      protocolVersion: '2025-06-18',
-      capabilities: { tools: {} },
-      serverInfo: { name: 's', version: '1' },
-    }
     // Each page names a further one.
-    const result = called === 'initialize' ? begun : { tools: [], nextCursor: String(requests) }
-    const bytes = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result }))
-    const read = { bytes, isCutOff: false, headers: { 'content-type': 'application/json' } }
-    const status = method !== 'POST' || id === undefined ? 202 : 200
-    return Promise.resolve({ kind: 'answered', status, body: read } as Awaited<ReturnType<SendLookup>>)
+    const { id, result } = respondTo(body, { tools: [], nextCursor: String(requests) })
+    const isAnswered = method === 'POST' && id !== undefined
+    return answerOf(isAnswered ? 200 : 202, JSON.stringify({ jsonrpc: '2.0', id, result }), 'application/json')
   }
   await expect(listMcpTools(send, 'http://127.0.0.1/mcp', limit)).rejects.toThrow(
     `The server needs more than ${limit} requests.`,

@@ -1,7 +1,6 @@
 import { createServer, Socket } from 'node:net'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { freePort } from '@workflow-service/testkit'
 import * as fc from 'fast-check'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { drips, floods, type Handler, listenOn, loopback, request, resultOf, says, saysAndEnds } from './post-to.ts'
@@ -14,10 +13,6 @@ const unreachable = (cause: string): object => ({ kind: 'unreachable', cause })
 const soon = { deadlineMs: 500 }
 
 const ok = 'HTTP/1.1 200 OK\r\n'
-
-// 32 MiB each, once unpacked.
-const gzipBomb = gzipSync(Buffer.alloc(32 << 20))
-const brotliBomb = brotliCompressSync(Buffer.alloc(32 << 20), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })
 
 /** All at once, since each takes the whole time. */
 async function resultsOf(handlers: Record<string, Handler>): Promise<Record<string, object>> {
@@ -72,19 +67,18 @@ describe('an endpoint that sends too much', () => {
 
   test.each<[string, Handler]>([
     ['an endless body', floods(`${ok}\r\n`, megabyte)],
-    ['a body of 4 TiB', floods(`${ok}Content-Length: 4398046511104\r\n\r\n`, megabyte)],
     [
       'endless chunks',
       floods(`${ok}Transfer-Encoding: chunked\r\n\r\n`, Buffer.from(`1000\r\n${'x'.repeat(4096)}\r\n`)),
     ],
     ['a line of 5,000 bytes', says(`${ok}Content-Length: 5000\r\n\r\n`, Buffer.alloc(5000, 'x'))],
-    ['a gzip bomb', says(`${ok}Content-Encoding: gzip\r\n\r\n`, gzipBomb)],
-    ['an unannounced gzip bomb', floods(`${ok}\r\n`, gzipBomb)],
-    ['a brotli bomb', says(`${ok}Content-Encoding: br\r\n\r\n`, brotliBomb)],
-    ['a chain of encodings', says(`${ok}Content-Encoding: ${'gzip, '.repeat(2000)}gzip\r\n\r\nx`)],
-  ])('counts as answered with 200 if it sends %s, and is disconnected', async (_, handler) =>
-    expect(await resultOf(handler)).toMatchObject(answered(200)),
-  )
+    ['a gzip bomb', says(`${ok}Content-Encoding: gzip\r\n\r\n`, gzipSync(Buffer.alloc(32 << 20)))],
+  ])('counts as answered with 200 if it sends %s, and is disconnected', async (_, handler) => {
+    const result = await resultOf(handler)
+    expect(result).toMatchObject(answered(200))
+    // Not at its deadline, which is after 20 s.
+    expect(result.durationMs).toBeLessThan(15_000)
+  })
 
   test.each<[string, Handler]>([
     ['one header of 100 KB', says(`${ok}X-Long: ${'x'.repeat(100_000)}\r\n\r\n`)],
@@ -104,19 +98,9 @@ describe('an endpoint that sends too much', () => {
 describe('an endpoint that violates HTTP', () => {
   test.each([
     ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n'],
-    ['HTTP/0.9', '<html>hello</html>'],
-    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['a TLS alert', Buffer.from([0x15, 3, 3, 0, 2, 2, 40])],
-    ['an unknown version', 'HTTP/9.9 200 OK\r\n\r\n'],
-    ['a status of four digits', 'HTTP/1.1 2000 High\r\n\r\n'],
-    ['a status in words', 'HTTP/1.1 OK\r\n\r\n'],
     ['a NUL in a header', `${ok}X-Nul: a\u0000b\r\n\r\n`],
-    ['a space in a header name', `${ok}X Space: a\r\n\r\n`],
-    ['a folded header', `${ok}X-Fold: a\r\n b\r\n\r\n`],
-    ['a lone line feed', `${ok.replace('\r', '')}\n`],
     ['two lengths', `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx`],
     ['a length and chunks', `${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-    ['a length that is not a number', `${ok}Content-Length: two\r\n\r\n`],
     ['a request', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
   ])('is unreachable if it sends %s', async (_, answer) =>
     expect(await resultOf(saysAndEnds(answer))).toMatchObject(unreachable('invalid_answer')),
@@ -133,21 +117,11 @@ describe('an endpoint that violates HTTP', () => {
       'ok',
     ],
     ['204 with a body', says('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello'), null],
-    ['205 with a body', says('HTTP/1.1 205 Reset\r\nContent-Length: 5\r\n\r\nhello'), 'hello'],
     ['less than its Content-Length', saysAndEnds(`${ok}Content-Length: 100\r\n\r\nhello`), null],
-    ['more than its Content-Length', saysAndEnds(`${ok}Content-Length: 5\r\n\r\nhello world`), 'hello'],
     ['an invalid chunk length', saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\nZZ\r\nhello`), null],
-    [
-      'a chunk longer than its length',
-      saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n`),
-      null,
-    ],
     ['incomplete chunks', saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhel`), null],
     ['a second answer', says(`${ok}Content-Length: 1\r\n\r\naHTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\nb`), 'a'],
-    ['bytes beyond ASCII in a header', says(`${ok}X-Latin: \u00ff\u00fe\r\nContent-Length: 1\r\n\r\na`), 'a'],
-    ['no reason phrase', says('HTTP/1.1 200\r\nContent-Length: 1\r\n\r\na'), 'a'],
     ['HTTP/1.0 without a length', saysAndEnds('HTTP/1.0 200 OK\r\n\r\na'), 'a'],
-    ['Connection: keep-alive', says(`${ok}Connection: keep-alive\r\nContent-Length: 1\r\n\r\na`), 'a'],
   ])('counts as answered if it sends %s', async (_, handler, text) =>
     expect(await resultOf(handler)).toMatchObject({ kind: 'answered', text }),
   )
@@ -198,14 +172,6 @@ describe('an endpoint that ends the connection', () => {
         { when: 'connect', body },
       ),
     ).toMatchObject(answered(200, 'ok'))
-  })
-})
-
-describe('an unused port', () => {
-  test('refuses connections', async () => {
-    const send = createSendRequest({ allowedSubnets: loopback })
-    const result = await send(request(`http://127.0.0.1:${await freePort()}/`))
-    expect(result).toMatchObject(unreachable('connection_refused'))
   })
 })
 
