@@ -112,7 +112,6 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env) {
 
 /** The dispatcher's settings in the form that its code uses. */
 export type DispatcherConfig = ReturnType<typeof readDispatcherConfig>
-export type RetentionDays = DispatcherConfig['retentionDays']
 
 function auditErrors({ AUDIT_RETENTION_DAYS: text = '' }: NodeJS.ProcessEnv): string[] {
   const days = Number(text)

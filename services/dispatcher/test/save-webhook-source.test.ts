@@ -313,7 +313,6 @@ describe('422 verification_failed', () => {
     const rebound = await dispatcher.startAnother({
       sendRequest: async () => ({
         kind: 'refused',
-        address: null,
         detail: 'the address of hooks.example.com is not publicly reachable',
         internalDetail: 'hooks.example.com: 10.1.2.3 is not a public address',
         durationMs: 1,

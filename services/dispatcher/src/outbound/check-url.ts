@@ -8,8 +8,7 @@ export type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'u
 
 /**
  * `host` is an address, which has been checked and may be connected to, or a name, which must be resolved first, and
- * each of its addresses checked. `message` is a sentence without its full stop, `detail` a part of one; `address` is
- * the refused address, if any.
+ * each of its addresses checked. `message` is a sentence without its full stop, `detail` a part of one.
  */
 export type UrlCheck = { isAllowed: true; url: URL; host: string } | RefusedUrl
 
@@ -18,7 +17,6 @@ export interface RefusedUrl {
   code: UrlErrorCode
   message: string
   detail: string
-  address: string | null
 }
 
 /**
@@ -49,7 +47,7 @@ export function checkUrl(text: string, allowed: Subnets = NO_SUBNETS): UrlCheck 
   if (typeof host !== 'string') return host
   if (spellingError !== undefined) return refuse('url_parsing', spellingError)
   if (isIPv4(url.hostname) && readAuthority(text).replace(/:\d*$/u, '') !== url.hostname) {
-    return refuseAsNotPublic(`the host is another spelling of ${url.hostname}: write it like that`, url.hostname)
+    return refuseAsNotPublic(`the host is another spelling of ${url.hostname}: write it like that`)
   }
   if (url.port === '0') return refuse('url_parsing', 'Port 0 cannot be reached: use a port from 1 to 65535')
   return { isAllowed: true, url, host }
@@ -93,7 +91,7 @@ function checkHost({ hostname }: URL, allowed: Subnets): string | RefusedUrl {
 
 function checkLiteralAddress(address: string, allowed: Subnets): string | RefusedUrl {
   const error = findAddressError(address, allowed)
-  return error === undefined ? address : refuseAsNotPublic(error, address)
+  return error === undefined ? address : refuseAsNotPublic(error)
 }
 
 function checkName(name: string, allowed: Subnets): string | RefusedUrl {
@@ -139,10 +137,10 @@ function isLongerThan(text: string, limit: number): boolean {
 }
 
 function refuse(code: UrlErrorCode, message: string): RefusedUrl {
-  return { isAllowed: false, code, message, detail: message, address: null }
+  return { isAllowed: false, code, message, detail: message }
 }
 
-function refuseAsNotPublic(detail: string, address: string | null = null): RefusedUrl {
+function refuseAsNotPublic(detail: string): RefusedUrl {
   const message = `The endpoint must be publicly reachable: ${detail}`
-  return { isAllowed: false, code: 'url_not_public', message, detail, address }
+  return { isAllowed: false, code: 'url_not_public', message, detail }
 }

@@ -29,5 +29,5 @@ function findLoopback(name: string, allowed: Subnets): string[] | UnansweredOutc
 
 function refusedName(name: string, why: string): UnansweredOutcome {
   const detail = `the address of ${name} is not publicly reachable`
-  return { kind: 'refused', address: null, detail, internalDetail: `${name}: ${why}` }
+  return { kind: 'refused', detail, internalDetail: `${name}: ${why}` }
 }

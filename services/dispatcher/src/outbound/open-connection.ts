@@ -163,7 +163,7 @@ function toProxyOutcome(status: number, reason: string): UnansweredOutcome {
   }
   if (status < 400 || status >= 500) return { ...proxyError(`failed (status ${status})`), internalDetail }
   const detail = `the egress proxy does not let requests through to this endpoint (status ${status})`
-  return { kind: 'refused', address: null, detail, internalDetail }
+  return { kind: 'refused', detail, internalDetail }
 }
 
 /** A proxy that failed by itself is a shortage of the service: nothing of the endpoint was tried. */

@@ -35,8 +35,7 @@ export type OutboundOutcome =
       /** Set if the peer ended a reused connection: the end may have been on its way already, so nothing is known. */
       isReused?: true
     }
-  /** `address` is the one in the URL, if the URL has an address. */
-  | { kind: 'refused'; address: string | null; detail: string; internalDetail?: string }
+  | { kind: 'refused'; detail: string; internalDetail?: string }
   /**
    * The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated.
    */

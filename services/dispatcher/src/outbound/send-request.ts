@@ -99,7 +99,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
 
   async function exchange(request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
     const checked = checkUrl(request.url, allowed)
-    if (!checked.isAllowed) return { kind: 'refused', address: checked.address, detail: checked.detail }
+    if (!checked.isAllowed) return { kind: 'refused', detail: checked.detail }
     const { url, host } = checked
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 

@@ -135,7 +135,7 @@ describe('through an egress proxy', () => {
   })
 
   const denial = 'Egress proxying is denied to host "10.0.0.1:80": deny: private range'
-  const refused = { kind: 'refused', address: null }
+  const refused = { kind: 'refused' }
   const beyondProxy = { kind: 'unreachable', cause: 'beyond_proxy' }
   const unavailable = { kind: 'unavailable' }
   test.each<[status: string, header: string, outcome: object, detail: string, reason?: string]>([
