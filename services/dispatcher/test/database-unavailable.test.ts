@@ -7,6 +7,7 @@ import {
   startCustomerEndpoint,
   type PrivatePostgres,
   startPostgres,
+  untilLocked,
   waitUntil,
 } from '@workflow-service/testkit'
 import { readDispatcherConfig } from '../src/config.ts'
@@ -99,12 +100,7 @@ describe('while the database is unavailable', () => {
     const blocker = await db.pool.connect()
     await blocker.query('BEGIN; LOCK TABLE deliveries IN EXCLUSIVE MODE')
     const sendingAhead = send(ahead)
-    await waitUntil(async () => {
-      const { rows } = await db.pool.query(
-        `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'dispatcher%'`,
-      )
-      return rows.length > 0
-    })
+    await untilLocked(db.pool)
     const sendingBehind = send(behind)
     const bothInFlight = /^webhook_deliveries_in_flight\{service="dispatcher"\} 2$/m
     await waitUntil(async () => bothInFlight.test(await (await fetch(`${dispatcher.url}/metrics`)).text()))

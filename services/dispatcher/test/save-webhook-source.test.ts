@@ -245,12 +245,12 @@ async function verificationError(change: Record<string, unknown>): Promise<Recor
 }
 
 describe('422 verification_failed', () => {
-  test.each([401, 503])('status %i', async (status) => {
-    dispatcher.endpoint.answerWith(() => ({ status: isFirst() ? 204 : status }))
+  test('a status that is not 2xx', async () => {
+    dispatcher.endpoint.answerWith(() => ({ status: isFirst() ? 204 : 401 }))
     expect(await verificationError({})).toMatchObject({
       reason: 'status',
-      status,
-      message: expect.stringContaining(String(status)),
+      status: 401,
+      message: expect.stringContaining('401'),
       logged: 'rejected',
     })
     expect(dispatcher.endpoint.requests).toHaveLength(3)
@@ -329,14 +329,6 @@ describe('422 verification_failed', () => {
   })
 })
 
-/** Returns field and code of each error of a save that is refused before a request is sent. */
-async function validationErrors(change: Record<string, unknown>): Promise<[string, string][]> {
-  const answer = await dispatcher.save(newId(), change)
-  expect(answer).toMatchObject(refusal(422, 'validation_error'))
-  expect(dispatcher.endpoint.requests).toHaveLength(0)
-  return answer.body.error.details.map(({ field, code }) => [field, code])
-}
-
 describe('422 validation_error', () => {
   test('refuses localhost and loopback by default', async () => {
     const strict = await dispatcher.startAnother({}, { allowedSubnets: { cidrs: [], contains: () => false } })
@@ -382,13 +374,6 @@ describe('422 validation_error', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 
-  test('refuses the type of a verification request in the example', async () => {
-    const example = { type: 'service.webhook.verification', id: 1 }
-    expect(await validationErrors({ example_request_body: example })).toEqual([
-      ['example_request_body.type', 'reserved_value'],
-    ])
-  })
-
   test('refuses an example that nests too deep, even 100,000 levels', async () => {
     for (const levels of [40, 100_000]) {
       const text = JSON.stringify(sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: {} }))
@@ -411,16 +396,16 @@ describe('422 validation_error', () => {
   })
 
   test('reports every invalid field at once, in the order of the schema', async () => {
-    expect(
-      await validationErrors({
-        name: '   ',
-        description: 5,
-        endpoint_url: 'nonsense',
-        signing_secret: '',
-        example_request_body: [],
-        extra: 1,
-      }),
-    ).toEqual([
+    const answer = await dispatcher.save(newId(), {
+      name: '   ',
+      description: 5,
+      endpoint_url: 'nonsense',
+      signing_secret: '',
+      example_request_body: [],
+      extra: 1,
+    })
+    expect(answer).toMatchObject(refusal(422, 'validation_error'))
+    expect(answer.body.error.details.map(({ field, code }) => [field, code])).toEqual([
       ['name', 'string_too_short'],
       ['description', 'string_type'],
       ['endpoint_url', 'url_parsing'],
@@ -428,5 +413,6 @@ describe('422 validation_error', () => {
       ['example_request_body', 'dict_type'],
       ['extra', 'extra_forbidden'],
     ])
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 })

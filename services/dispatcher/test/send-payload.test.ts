@@ -151,14 +151,11 @@ describe('200', () => {
     expect((await send(newId())).body.answer).toBe('[hidden] [hidden] repeated')
   })
 
-  test.each(['000', '999'])('the unusual status %s is rejected and recorded', async (status) => {
-    const odd = await startRawEndpoint(
-      (socket) => void socket.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`),
-    )
+  test('an unusual status is rejected and recorded', async () => {
+    const odd = await startRawEndpoint((socket) => void socket.end('HTTP/1.1 000 Odd\r\ncontent-length: 0\r\n\r\n'))
     const source = await dispatcher.saveSource({ endpoint_url: odd.url }, 'never')
-    const id = newId()
-    const answer = await send(id, { source_id: source })
-    expect(answer.body).toMatchObject({ outcome: 'rejected', status: Number(status) })
+    const answer = await send(newId(), { source_id: source })
+    expect(answer.body).toMatchObject({ outcome: 'rejected', status: 0 })
     expect((await dispatcher.readLog(source))[0]).toEqual(answer.body)
     await odd.close()
   })
@@ -259,10 +256,8 @@ describe('422', () => {
   test.each([
     ['no payload', { payload: undefined }, 'payload', 'missing'],
     ['a list as payload', { payload: [] }, 'payload', 'dict_type'],
-    ['an invalid id', { source_id: 'x' }, 'source_id', 'uuid_parsing'],
     ['a lease without epoch', { lease: { session_id: newId() } }, 'lease.epoch', 'missing'],
     ['an epoch that is too large', { lease: { session_id: newId(), epoch: 1e20 } }, 'lease.epoch', 'less_than_equal'],
-    ['an unknown field', { extra: 1 }, 'extra', 'extra_forbidden'],
   ])('refuses %s', async (_what, change, field, code) => {
     expect(await send(newId(), change)).toMatchObject(invalidField(field, code))
   })
