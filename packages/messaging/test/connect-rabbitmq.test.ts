@@ -3,29 +3,36 @@ import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
 import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
-import { startSilencingProxy } from './silencing-proxy.ts'
+import { openConnection, type RecoveringConnection } from '../src/open-connection.ts'
+import { type SilencingProxy, startSilencingProxy } from './silencing-proxy.ts'
 
 const message = { session_id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d' }
 
+let broker: TestBroker
+beforeEach(async () => {
+  broker = await createTestBroker()
+}, 180_000)
+afterEach(() => broker.drop())
+
 describe('connectRabbitMq', () => {
-  let broker: TestBroker
   let queue: SessionQueue
   let admin: { model: ChannelModel; channel: Channel }
 
-  const open = async (queueType: 'quorum' | 'classic' = 'classic') => {
-    queue = connectRabbitMq({ url: broker.url, queueType, connectionName: 'test' })
+  const open = async ({
+    queueType = 'classic' as const,
+    url = broker.url,
+  }: { queueType?: 'quorum' | 'classic'; url?: string } = {}) => {
+    queue = connectRabbitMq({ url, queueType, connectionName: 'test' })
     await waitUntil(async () => queue.depth())
   }
 
   beforeEach(async () => {
-    broker = await createTestBroker()
     const model = await connect(broker.url)
     admin = { model, channel: await model.createChannel() }
-  }, 180_000)
+  })
   afterEach(async () => {
     await queue.close()
     await admin.model.close()
-    await broker.drop()
   })
 
   test('publishes a persistent JSON message with its type, which fails if no queue takes it, although it is confirmed', async () => {
@@ -43,8 +50,7 @@ describe('connectRabbitMq', () => {
     const { host } = new URL(broker.url)
     const url = broker.url.replace(host, `${host},127.0.0.1:${await freePort()}`)
     for (let attempt = 0; attempt < 4; attempt += 1) {
-      queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test' })
-      await waitUntil(async () => queue.depth())
+      await open({ url })
       expect(await queue.publish(message)).toBe('confirmed')
       if (attempt < 3) await queue.close()
     }
@@ -64,7 +70,7 @@ describe('connectRabbitMq', () => {
 
   test('uses a queue that exists with other arguments as it is', async () => {
     await admin.channel.assertQueue(SESSIONS_QUEUE, { durable: true })
-    await open('quorum')
+    await open({ queueType: 'quorum' })
     let received = 0
     await queue.consume(async () => void received++, { prefetch: 1 })
     expect(await queue.publish(message)).toBe('confirmed')
@@ -98,9 +104,8 @@ describe('connectRabbitMq', () => {
     await using proxy = await startProxy(broker.url)
     const url = Object.assign(new URL(broker.url), { port: new URL(proxy.url).port }).href
     const received = { before: 0, meanwhile: 0 }
-    queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test' })
+    await open({ url })
     await queue.consume(async () => void received.before++, { prefetch: 1 })
-    await waitUntil(async () => queue.depth())
     await proxy.die()
     await waitUntil(async () => (await queue.publish(message)) === 'failed')
     const late = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test' })
@@ -119,3 +124,86 @@ describe('connectRabbitMq', () => {
     }
   })
 })
+
+interface ProxiedConnection {
+  proxy: SilencingProxy
+  connection: RecoveringConnection
+  states: string[]
+}
+
+interface ProxiedOptions {
+  /** Whether the proxy forwards nothing at first. */
+  isSilent?: boolean
+  /** Called for each new connection; `attempt` counts from 1. */
+  setUp?: (model: ChannelModel, attempt: number, proxy: SilencingProxy) => Promise<unknown>
+}
+
+const REPLACED = { states: ['down', 'up'], isOpen: [false, true] }
+
+/** Opens a connection through a proxy, runs the check, and closes both. */
+async function withConnection<Result>(
+  { isSilent = false, setUp = async () => {} }: ProxiedOptions,
+  check: (connected: ProxiedConnection) => Promise<Result>,
+): Promise<Result> {
+  const proxy = await startSilencingProxy(broker.url)
+  proxy.isSilent = isSilent
+  const states: string[] = []
+  let attempts = 0
+  const onState = (_role: string, state: string) => void states.push(state)
+  const connection = openConnection(
+    'consumer',
+    { url: proxy.url, queueType: 'classic', connectionName: 'test', onState },
+    async (model) => void (await setUp(model, ++attempts, proxy)),
+  )
+  try {
+    return await check({ proxy, connection, states })
+  } finally {
+    await connection.close()
+    await proxy.close()
+  }
+}
+
+describe('openConnection', () => {
+  // Side by side, because each waits for a time-out of 5 s.
+  test('replaces a connection whose broker does not answer', async () => {
+    const replaced = await Promise.all([
+      withConnection({ isSilent: true }, async (connected) => {
+        await waitUntil(() => connected.proxy.open.length === 1)
+        connected.proxy.isSilent = false
+        return await waitForReplacement(connected)
+      }),
+      withConnection({ setUp: silenceFirst }, waitForReplacement),
+    ])
+    expect(replaced).toEqual([REPLACED, REPLACED])
+  })
+
+  test('replaces a connection whose set-up fails', async () => {
+    expect(await withConnection({ setUp: failFirst }, waitForReplacement)).toEqual(REPLACED)
+  })
+
+  test('closes a connection whose broker does not answer', async () => {
+    await withConnection({}, async ({ proxy, connection, states }) => {
+      await waitUntil(() => states.includes('up'))
+      proxy.silence()
+      await connection.close()
+      await waitUntil(() => !proxy.open.includes(true))
+      expect(states).toEqual(['up'])
+    })
+  })
+})
+
+async function silenceFirst(model: ChannelModel, attempt: number, proxy: SilencingProxy): Promise<void> {
+  if (attempt === 1) proxy.silence()
+  await model.createChannel()
+}
+
+async function failFirst(model: ChannelModel, attempt: number): Promise<void> {
+  const channel = await model.createChannel()
+  channel.on('error', () => {})
+  if (attempt === 1) await channel.checkQueue('no such queue')
+}
+
+async function waitForReplacement({ proxy, states }: ProxiedConnection) {
+  await waitUntil(() => states.includes('up'), { timeoutMs: 20_000 })
+  return { states, isOpen: proxy.open }
+}
