@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { anyCharacter } from '@workflow-service/testkit/any-character'
 import { checkUrl, type UrlCheck } from './check-url.ts'
 import { findAddressError } from './find-address-error.ts'
-import { parseSubnets } from './parse-subnets.ts'
+import { NO_SUBNETS, parseSubnets } from './parse-subnets.ts'
 
 /** URLs as an attacker or a customer in a hurry may write them, each with the expected result. */
 const urls: Record<string, (readonly [url: string, expected: string])[]> = {
@@ -320,6 +320,15 @@ describe('checkUrl, any text', () => {
     )
     expect(accepted).toBeGreaterThan(100)
   })
+})
+
+const isOwn = (address: string) => address === '8.8.8.8'
+
+test("this machine's own public addresses are refused, unless their subnet is allowed", () => {
+  expect(findAddressError('8.8.4.4', NO_SUBNETS, isOwn)).toBeUndefined()
+  expect(findAddressError('8.8.8.8', NO_SUBNETS, isOwn)).toBe('8.8.8.8 is an address of the service itself')
+  expect(findAddressError('8.8.8.8', parseSubnets('8.8.8.0/24'), isOwn)).toBeUndefined()
+  expect(findAddressError('nonsense', parseSubnets('0.0.0.0/0,::/0'))).toMatch('(not an IP address)')
 })
 
 /** Expects one result of all URLs of a text, between which are spaces and line breaks. */
