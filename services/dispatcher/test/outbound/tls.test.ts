@@ -140,7 +140,6 @@ describe('a TLS endpoint', () => {
       (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       'the endpoint does not speak TLS',
     ],
-    ['answers in another protocol', (socket) => socket.end('SSH-2.0-OpenSSH\r\n'), 'the endpoint does not speak TLS'],
     ['closes the connection', (socket) => socket.end(), 'the TLS handshake failed'],
     ['resets the connection', (socket) => socket.resetAndDestroy(), 'the TLS handshake failed'],
     ['sends an alert', (socket) => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40])), 'no common TLS version'],
