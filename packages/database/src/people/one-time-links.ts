@@ -341,7 +341,10 @@ export async function acceptEmail(
   return await orNotUsed(inPrismaTransaction(db, work))
 }
 
-/** An open invitation of an email address. The addresses are compared ignoring case. */
+/**
+ * An open invitation of an email address. The addresses are compared ignoring case, but not folded: who controls `weiß`
+ * need not be the person of `weiss`.
+ */
 export async function findInvitation(
   db: Db,
   email: string,
@@ -350,10 +353,10 @@ export async function findInvitation(
     `SELECT u.organization_id AS "organizationId", u.id, u.email, u.role, trim(u.first_name || ' ' || u.last_name) AS name
      FROM one_time_links l JOIN users u ON u.id = l.user_id
      JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND coalesce(u.email_key, lower(u.email)) = $1
+     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND ${EMAIL_KEY} = $1 AND lower(u.email) = lower($2)
        AND u.account_id IS NULL AND u.role IS NOT NULL AND u.deactivated_at IS NULL
      ORDER BY l.created_at DESC LIMIT 1`,
-    [foldCase(email)],
+    [foldCase(email), email],
   )
   const [found] = rows
   if (!found) return undefined
