@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type NoticeBody, truncateText } from '@workflow-service/contract'
 import {
   type DueNotice,
   finishNotice,
-  isOrganizationSuspended,
   listEventOrganizations,
   listNoticeOrganizations,
+  listOrganizations,
   recordNotices,
   recordRunEvents,
   takeDueNotices,
@@ -23,6 +24,14 @@ const LOOK_MS = 1_000
 const STEP_TIMEOUT_MS = 15_000
 /** Less than the minute after which a notice is due again: another process would send it, too. */
 const MAX_SEND_MS = 40_000
+const SUBJECT_MAX_LENGTH = 150
+/** The pages that show what notices are about; for others, the overview does. */
+const PAGES: Partial<Record<NoticeBody['type'], string>> = {
+  'notice.approvals': 'approvals',
+  'notice.source_paused': 'sources',
+  'notice.source_failing': 'sources',
+  'notice.key_expiring': 'keys',
+}
 
 /** Records the notices that are due, of all organizations with a recipient. */
 export async function makeNotices(ctx: NoticeContext, signal: AbortSignal): Promise<void> {
@@ -84,7 +93,8 @@ export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise
 
 async function trySending({ config, db, dispatcher }: NoticeContext, notice: DueNotice): Promise<string | null> {
   const { organizationId, userId, recipient, body, attempts } = notice
-  if (await isOrganizationSuspended(db, organizationId)) return 'The organization is suspended.'
+  const [organization] = await listOrganizations(db, { id: organizationId, limit: 1 })
+  if (!organization || organization.isSuspended) return 'The organization is suspended.'
   if (userId === null) {
     const params = { organization_id: organizationId }
     return (
@@ -107,9 +117,15 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
       from: smtp.from,
       // A string would be split at commas.
       to: { name: '', address: recipient },
-      subject: body.text.replaceAll(/\s+/g, ' ').slice(0, 150),
-      text: [body.text, ...(appUrl ? [`${appUrl}/`] : []), 'You chose this under Account, Notices.'].join('\n\n'),
+      subject: truncateText(`[${organization.name}] ${body.text}`.replaceAll(/\s+/g, ' '), SUBJECT_MAX_LENGTH),
+      text: [
+        body.text,
+        ...(appUrl ? [`${appUrl}/${PAGES[body.type] ?? ''}`] : []),
+        `You get the notices of ${organization.name} that you chose under Account${appUrl ? `: ${appUrl}/account` : '.'}`,
+      ].join('\n\n'),
       messageId: `<${notice.id}@workflow-service>`,
+      // Absences are not announced to the sender (RFC 3834).
+      headers: { 'Auto-Submitted': 'auto-generated' },
     })
     await withTimeout(sending, MAX_SEND_MS)
     return null

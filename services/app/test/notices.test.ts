@@ -30,7 +30,8 @@ const smtp = new SMTPServer({
     stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
     stream.on('end', () => {
       if (isRefusing) return done(Object.assign(new Error('Mailbox full'), { responseCode: 452 }))
-      mails.push(text)
+      // Without the line breaks of the transfer.
+      mails.push(text.replaceAll(/=\r\n|\r\n(?= )/g, ''))
       done()
     })
   },
@@ -159,8 +160,8 @@ describe('Notices', () => {
       '101 payloads wait for approval, the first to Order intake',
       '50 × Stock: rejected',
       expect.stringMatching(/^Billing was paused by /),
-      expect.stringMatching(/^Stock is failing: 50 payloads in a row were not accepted since /),
-      expect.stringMatching(/^The API key CI expires on /),
+      expect.stringMatching(/^Stock is failing: 50 payloads in a row were not accepted since 20\S{8} \d\d:\d\d UTC$/),
+      `The API key CI expires on ${soon.slice(0, 16).replace('T', ' ')} UTC`,
     ])
   })
 
@@ -221,11 +222,19 @@ describe('Notices', () => {
     const error = await sendNotice({ ...ctx, config: { ...config, smtp: undefined } }, unsent!)
     expect(error).toContain('SMTP_URL is not set')
     expect(lines.slice(1)).toMatchObject([{ msg: 'notice.not_sent', notice_id: unsent!.id, error }])
+    const name = 'Acme\u2028Bcc: eve@example.com'
+    await db.pool.query('UPDATE organizations SET name = $2 WHERE id = $1', [organization.id, name])
+    await sendNotice(ctx, { ...unsent!, body: { ...unsent!.body, type: 'notice.key_expiring', text: 'A key expires' } })
+    const [mail = ''] = mails
+    expect(mail).toContain('Subject: [Acme Bcc: eve@example.com] A key expires\r\n')
+    expect(mail).toContain('Auto-Submitted: auto-generated\r\n')
+    expect(mail).toMatch(/\r\nA key expires\r\n\r\nhttp:\/\/localhost:8083\/keys\r\n\r\nYou get the notices of Acme/)
+    expect(mail).toContain('under Account: http://localhost:8083/account\r\n')
     await db.pool.query('DELETE FROM notices WHERE id = $1', [unsent!.id])
     expect((await data.call(other.admin, 'getNotices')).body.data).toHaveLength(1)
     await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
     await data.call(organization.admin, 'testMyNotices')
-    expect(addressees).toEqual(['"eve,bob"@example.com'])
+    expect(addressees).toEqual([organization.admin.email, '"eve,bob"@example.com'])
   })
 
   test('of runs are events for programs: one each, of the chosen types, with the same id until one is accepted', async () => {

@@ -156,12 +156,14 @@ async function readSourceFacts(
     states.set(id, state)
     const { failing } = state
     if (!failing || !group) continue
-    const text = `${group.title} is failing: ${failing.count} payloads in a row were not accepted since ${failing.since}`
+    const text = `${group.title} is failing: ${failing.count} payloads in a row were not accepted since ${inUtc(failing.since)}`
     const data = { id, name: group.title, ...failing }
     facts.push({ kind: 'sources', topic: `failing ${id}`, type: 'notice.source_failing', text, at: group.at, data })
   }
   return facts
 }
+
+const inUtc = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`
 
 async function readKeyFacts(db: Db, organizationId: string): Promise<Fact[]> {
   const { rows } = await db.pool.query<{ id: string; name: string; expiresAt: Date; at: Date }>(
@@ -171,7 +173,7 @@ async function readKeyFacts(db: Db, organizationId: string): Promise<Fact[]> {
     [organizationId],
   )
   return rows.map(({ id, name, expiresAt, at }) => {
-    const text = `The API key ${name} expires on ${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+    const text = `The API key ${name} expires on ${inUtc(expiresAt.toISOString())}`
     const data = { id, name, expires_at: expiresAt.toISOString() }
     return { kind: 'keys', topic: `key ${id}`, type: 'notice.key_expiring', text, at: at.toISOString(), data }
   })
