@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { hearNotices } from '@workflow-service/testkit'
-import { cutAnswers, EXAMPLE, sourceIn, useDataApp } from './support/use-app.ts'
+import { EXAMPLE, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 let sourceId: string
@@ -198,20 +198,6 @@ describe('A resend', () => {
       { action: 'access.refused', actor_id: member.userId },
       { action: 'delivery.resent', actor_id: admin.userId },
     ])
-  })
-
-  test('is in the audit log once, also when the connection breaks after the dispatcher has sent it', async () => {
-    const { member } = data.app.organization
-    const { url, close } = await cutAnswers(data.dispatcherUrl)
-    const broken = await data.app.startAnother({ dispatcherUrl: url })
-    const first = await data.send(sourceId)
-    const call = resend(first.id)
-    expect((await data.app.call(member, 'resendDelivery', { ...call, url: broken.url })).status).toBe(503)
-    close()
-    expect((await data.call(member, 'resendDelivery', call)).body.outcome).toBe('accepted')
-    const changes = [{ field: 'resend_of', old: null, new: first.id }]
-    const event = { action: 'delivery.resent', actor_id: member.userId, target_name: 'Orders', changes }
-    expect(await data.app.auditOf(call.params.delivery_id)).toMatchObject([event])
   })
 })
 

@@ -152,8 +152,10 @@ describe('A webhook source', () => {
     expect((await data.app.call('admin', 'getWebhookSource', call)).status).toBe(200)
   })
 
-  test('is in the audit log also when the connection breaks after the dispatcher has saved, tested or deleted it', async () => {
+  test('and a resend are in the audit log once, also when the connection breaks after the dispatcher has done it', async () => {
     const { admin } = data.app.organization
+    const first = await data.addDelivery(await data.saveSource({ name: 'Orders again' }))
+    const resend = { params: { delivery_id: newId() }, body: { resend_of: first } }
     const { url, close } = await cutAnswers(data.dispatcherUrl)
     const broken = await data.app.startAnother({ dispatcherUrl: url })
     const params = { source_id: newId() }
@@ -163,9 +165,14 @@ describe('A webhook source', () => {
       const { status } = await data.app.call(admin, id, { ...call, body: id.startsWith('save') ? body : undefined })
       expect([id, status]).toEqual([id, 503])
     }
+    expect((await data.app.call(admin, 'resendDelivery', { ...resend, url: broken.url })).status).toBe(503)
     close()
+    expect((await data.call(admin, 'resendDelivery', resend)).body.outcome).toBe('accepted')
     const by = { actor_name: 'The admin', actor_id: admin.userId }
     const events = ['saved', 'tested', 'deleted'].map((verb) => ({ action: `webhook_source.${verb}`, ...by }))
     expect(await data.app.auditOf(params.source_id)).toMatchObject(events)
+    const changes = [{ field: 'resend_of', old: null, new: first }]
+    const resent = { action: 'delivery.resent', target_name: 'Orders again', changes, ...by }
+    expect(await data.app.auditOf(resend.params.delivery_id)).toMatchObject([resent])
   })
 })
