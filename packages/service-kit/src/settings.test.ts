@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { readSettings, SettingsError } from './settings.ts'
+import { readSettings, settingsErrors } from './settings.ts'
 import { splitList } from './split-list.ts'
 import { Type } from '@workflow-service/contract/type'
 
@@ -26,15 +26,8 @@ const parseColors = (text: string): string[] => {
   if (colors.includes('gray')) throw new Error('must have no gray')
   return colors
 }
-const errorsOf = (env: NodeJS.ProcessEnv): readonly string[] => {
-  try {
-    readSettings(Settings, env, { parsers: { COLORS: parseColors } })
-    return []
-  } catch (error) {
-    if (error instanceof SettingsError) return error.errors
-    throw error
-  }
-}
+const errorsOf = (env: NodeJS.ProcessEnv) =>
+  settingsErrors(() => readSettings(Settings, env, { parsers: { COLORS: parseColors } }))
 
 describe('readSettings', () => {
   test('turns text into numbers, booleans and what parsers return, fills in defaults, and takes nothing else', () => {
