@@ -84,7 +84,6 @@ export const LOG_EVENTS = {
   'webhook_source.unverified': 'A webhook source is saved without verification (`verify=never`).',
   // Upkeep.
   'retention.applied': 'Rows older than the retention settings were deleted, by kind.',
-  'sign_in.check_failed': 'The sign-ins of open pages could not be checked; they are checked again.',
   'sign_in.oidc_failed': 'A sign-in with OpenID Connect failed; `problem` says how.',
   'usage.rolled_up': 'The usage of `hours` was added up.',
 } as const

@@ -1,11 +1,5 @@
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
-import {
-  type ChangeNotice,
-  type Db,
-  findOpenSignIns,
-  isDatabaseUnavailable,
-  listenToChanges,
-} from '@workflow-service/database'
+import { type ChangeNotice, type Db, findOpenSignIns, listenToChanges } from '@workflow-service/database'
 import { describeError, type Logger, repeat } from '@workflow-service/service-kit'
 import type { Response } from 'express'
 import type { Principal } from './auth/principal.ts'
@@ -50,9 +44,6 @@ export function createEventStreams(options: {
     intervalMs: recheckMs,
     firstDelayMs: recheckMs,
     logger,
-    onError: (error) => {
-      if (!isDatabaseUnavailable(error)) logger.warn({ error: describeError(error) }, 'sign_in.check_failed')
-    },
     run: async () => {
       const open = [...streams]
       if (open.length === 0) return
