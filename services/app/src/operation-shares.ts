@@ -3,8 +3,8 @@ import {
   createInFlightLimiter,
   type InFlightLimiter,
   type OperationShares,
+  orRefused,
   type ReleaseSlot,
-  serviceUnavailable,
 } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Principal, Visitor } from './auth/principal.ts'
@@ -172,8 +172,5 @@ function limiterOf(limits: { total: number; perKey: number }, waiting = MAX_WAIT
 
 /** @throws ApiError 503 */
 async function acquire(limiter: InFlightLimiter, key: string): Promise<ReleaseSlot> {
-  const slot = await limiter.acquire(key)
-  if (typeof slot === 'function') return slot
-  const whose = slot === 'key_limit' ? 'Too many of your requests' : 'Too many requests'
-  throw serviceUnavailable(`${whose} are under way; try again in a moment.`)
+  return orRefused(await limiter.acquire(key))
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
+import { createInFlightLimiter, type LimitReached, type ReleaseSlot } from '../in-flight-limiter.ts'
 import { createKeyedMutex } from '../keyed-mutex.ts'
 import { Gauge, type Registry } from '../metrics.ts'
 import { serviceUnavailable } from './errors.ts'
@@ -65,7 +65,7 @@ export function createRequestSlots<Principal>({
       read: (waitForTurn: () => Promise<void>) => Promise<Body>,
     ): Promise<Body> {
       const key = keyOf(principal)
-      const releaseSlot = acquire(stagesOf(principal).reading, key)
+      const releaseSlot = orRefused(stagesOf(principal).reading.tryAcquire(key))
       // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
       onceClosed(res, releaseSlot)
       return await read(() => waitForTurn(key)).finally(releaseSlot)
@@ -81,7 +81,7 @@ export function createRequestSlots<Principal>({
       answer: () => void | Promise<void>,
     ): void | Promise<void> {
       const key = keyOf(principal)
-      const releaseSlot = acquire(stagesOf(principal).answering, key)
+      const releaseSlot = orRefused(stagesOf(principal).answering.tryAcquire(key))
       const state = responseState(res)
       state.key = key
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
@@ -109,8 +109,8 @@ export function createFairQueue(wait: () => Promise<void> = () => nextTurn()): (
   return (key) => runExclusive(key, wait)
 }
 
-function acquire(limiter: InFlightLimiter, key: string): ReleaseSlot {
-  const slot = limiter.tryAcquire(key)
+/** @throws ApiError 503 if a limit was reached in place of a slot. */
+export function orRefused(slot: ReleaseSlot | LimitReached): ReleaseSlot {
   if (typeof slot === 'function') return slot
   const whose = slot === 'key_limit' ? 'Too many of your requests' : 'Too many requests'
   throw serviceUnavailable(`${whose} are under way; try again in a moment.`)

@@ -36,7 +36,6 @@ export interface HttpServerOptions {
 
 /** A listening HTTP server that can be closed without interrupting an answer. */
 export interface HttpServer {
-  readonly server: Server
   readonly port: number
   /** The server's address as seen from this machine, without a slash at the end. */
   readonly url: string
@@ -167,7 +166,6 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     }
   }
   return {
-    server,
     port,
     url: `http://${toReachableHost(options.host)}:${port}`,
     get inFlight() {
@@ -238,12 +236,8 @@ function toOriginForm(target: string): string | undefined {
 
 /** Node keeps the first of several Host headers. RFC 9112, section 3.2 asks for a 400. */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
-  return rawHeaders.findIndex(isHostName) !== rawHeaders.findLastIndex(isHostName)
-}
-
-/** Whether this item of the names and values in turn is the name of a Host header. */
-function isHostName(text: string, index: number): boolean {
-  return index % 2 === 0 && text.length === 4 && /^host$/i.test(text)
+  // Names and values in turn.
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.length === 4 && /^host$/i.test(text)).length > 1
 }
 
 const NOT_HTTP = 'The request is not valid HTTP/1.1.'

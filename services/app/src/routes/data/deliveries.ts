@@ -28,9 +28,7 @@ import { answerIds, answerPage, toDate } from '../paging.ts'
 const DELIVERIES = byTime('deliveries')
 
 /** Handlers of the delivery log, and of payloads that wait for an approval. */
-export function deliveryHandlers(ctx: AppServiceContext) {
-  const { db, sessionNotifier, changeNotices, shares, dispatcher } = ctx
-
+export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, dispatcher }: AppServiceContext) {
   /** Lists deliveries. Entries by their ids are those of `logId`, the log of a source, or of all. */
   const list = async (
     viewer: Viewer,
@@ -79,7 +77,7 @@ export function deliveryHandlers(ctx: AppServiceContext) {
       return answer
     },
     listAllDeliveries: ({ principal, query }) => list(principal, query, null),
-    getDelivery: ({ principal, params }) => readDelivery(ctx, principal, params.delivery_id),
+    getDelivery: ({ principal, params }) => readDelivery(db, principal, params.delivery_id),
     /** The dispatcher sends the payload again, at most once for the new id. */
     resendDelivery: async ({ principal, params, body, requestId }) => {
       const earlierId = body.resend_of.toLowerCase()
@@ -97,7 +95,7 @@ export function deliveryHandlers(ctx: AppServiceContext) {
         })
       // The outcome may still be on its way into the database.
       const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
-      const recorded = await shares.inTurn(principal, () => readDelivery(ctx, principal, params.delivery_id))
+      const recorded = await shares.inTurn(principal, () => readDelivery(db, principal, params.delivery_id))
       return { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at }
     },
     countApprovals: async ({ principal }) => ({ count: await countWaitingApprovals(db, principal) }),
@@ -176,12 +174,8 @@ function toDeliveryFilter(
  * latter follows the source.
  * @throws ApiError 404
  */
-async function readDelivery(
-  { db }: Pick<AppServiceContext, 'db'>,
-  viewer: Viewer,
-  deliveryId: string,
-): Promise<DeliveryDetailOut> {
-  const read = orNotFound(await findVisibleDelivery(db, viewer, deliveryId), 'Delivery')
+async function readDelivery(db: AppServiceContext['db'], viewer: Viewer, id: string): Promise<DeliveryDetailOut> {
+  const read = orNotFound(await findVisibleDelivery(db, viewer, id), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
   const data = delivery.kind === 'verification' ? delivery.request_body?.['data'] : undefined
   const hadSecret = data === undefined ? hasSecretNow : (data as { signing_secret?: unknown }).signing_secret !== null

@@ -104,15 +104,11 @@ function connector({ issuer, clientId, clientSecret }: OidcConfig) {
       configuration: await client.discovery(new URL(issuer), clientId, clientSecret, undefined, options),
     }
   }
-  return async () => {
-    connection ??= discover()
-    try {
-      return await connection
-    } catch (error) {
+  return () =>
+    (connection ??= discover().catch((error: unknown) => {
       connection = undefined
       throw error
-    }
-  }
+    }))
 }
 
 type Connection = Awaited<ReturnType<ReturnType<typeof connector>>>
