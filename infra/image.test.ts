@@ -159,7 +159,9 @@ function pnpmCommand(install: string): string {
   const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { packageManager: string }
   const { command } = findPnpm(packageManager.replace('pnpm@', ''))
   expect(install).toMatch(/^pnpm install .*--frozen-lockfile .*--prod /)
-  return install.replace(/^pnpm/, `${command.map((word) => `'${word}'`).join(' ')} --prefer-offline`)
+  // Its path may have quotes.
+  const words = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`)
+  return install.replace(/^pnpm/, `${words.join(' ')} --prefer-offline`)
 }
 
 async function runShell(

@@ -11,7 +11,8 @@ import got from 'got'
 import { wf as runWf } from '../../../packages/cli/test/support/wf.ts'
 
 const main = join(import.meta.dirname, '../src/main.ts')
-const interruptAt = join(import.meta.dirname, 'support/interrupt-at.ts')
+// A URL: Node decodes the %20 of a path after --import.
+const interruptAt = import.meta.resolve('./support/interrupt-at.ts')
 /** The first start creates a PostgreSQL data folder, which takes a while on a busy machine. */
 const START_MS = 120_000
 /** The last line that a start prints. */

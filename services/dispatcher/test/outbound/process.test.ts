@@ -5,13 +5,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
-import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, createCertificate } from '@workflow-service/testkit'
 import { nameServer, zoneOf } from './name-server.ts'
 import { listenOn } from './post-to.ts'
 
-const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
+/** The URL of a module as JavaScript's string: a folder's name may have quotes. */
+const outbound = (file: string): string => JSON.stringify(import.meta.resolve(`../../src/outbound/${file}`))
 
 /** Runs the program and returns the JSON that it prints. */
 async function run(program: string, env: Record<string, string>): Promise<unknown> {
@@ -38,9 +38,9 @@ describe('a hundred requests to endpoints of every kind', () => {
       [`http://name.example.com:${endpoint.port}/`, 'answered', 60_000],
     ]
     const program = `
-      import { createSendRequest } from '${outbound('send-request.ts')}'
-      import { parseSubnets } from '${outbound('parse-subnets.ts')}'
-      import { createResolver } from '${outbound('resolver.ts')}'
+      import { createSendRequest } from ${outbound('send-request.ts')}
+      import { parseSubnets } from ${outbound('parse-subnets.ts')}
+      import { createResolver } from ${outbound('resolver.ts')}
       const resolver = createResolver({ servers: ['${server.address}'] })
       const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8'), resolver })
       const targets = ${JSON.stringify(targets)}
@@ -91,8 +91,8 @@ describe('the environment', () => {
       `https://127.0.0.1:${await listenOn(oldTls)}`,
     ]
     const program = `
-      import { createSendRequest } from '${outbound('send-request.ts')}'
-      import { parseSubnets } from '${outbound('parse-subnets.ts')}'
+      import { createSendRequest } from ${outbound('send-request.ts')}
+      import { parseSubnets } from ${outbound('parse-subnets.ts')}
       const allowedSubnets = parseSubnets('127.0.0.0/8')
       const send = createSendRequest({ allowedSubnets, ca: ${JSON.stringify(given!.cert)} })
       const results = ${JSON.stringify(urls)}.map((url) => send({ url, body: '{}', headers: {}, deadlineMs: 10_000 }))
