@@ -65,9 +65,9 @@ function pinnedNode() {
 async function test(args) {
   // Says what the tests lack, and installs it where it can. A test that lacks something fails with what to do.
   await runNode(['packages/dev-servers/src/prepare-tests.ts'])
-  const [interrupted] = running.signals
-  if (interrupted) return exitStatus(null, interrupted)
-  const checks = await Promise.all([
+  if (running.signals.size > 0) return interruptedStatus()
+  // Beside the tests, which leave a fifth of two processors idle. Printed after them.
+  const checksBeside = Promise.all([
     // The linter loads every type anyway: a compiler beside it would do the same work again.
     runCheck('Type-check and lint', [
       'node_modules/oxlint/bin/oxlint',
@@ -76,26 +76,28 @@ async function test(args) {
       '--deny-warnings',
     ]),
     runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
-    // Once before the tests, so that test files that run at the same time do not all build it.
-    runCheck('Build of the page', ['packages/console/build.ts']),
   ])
+  // Before the tests, so that test files that run at the same time do not all build it.
+  const build = await runCheck('Build of the page', ['packages/console/build.ts'])
+  if (running.signals.size > 0) return interruptedStatus()
+  print(build.report)
   print('Tests:')
   const { status, passed, failed } = await runJest(args)
-  const [signal] = running.signals
-  if (signal) return exitStatus(null, signal)
-  const failedChecks = checks.filter((check) => check.status !== 0).map(({ name }) => name)
-  if (failedChecks.length > 0) print(`Failed before the tests: ${failedChecks.join(', ')} (see above)`)
+  if (running.signals.size > 0) return interruptedStatus()
+  const checks = await checksBeside
+  for (const { report } of checks) print(report)
+  const failedChecks = [build, ...checks].filter((check) => check.status !== 0).map(({ name }) => name)
+  if (failedChecks.length > 0) print(`Failed beside the tests: ${failedChecks.join(', ')} (see above)`)
   print(`${passed} passed, ${failed} failed`)
   return failedChecks.length > 0 ? 1 : status
 }
 
-/** Runs a script. Prints its duration, and its output only if it failed. */
+/** Runs a script. Resolves to its status, and to a report with its duration, and with its output only if it failed. */
 async function runCheck(name, args) {
   const startedMs = Date.now()
   const { status, output } = await runInBackground([NODE, ...args])
-  print(`${name}: ${status === 0 ? 'done' : 'FAILED'} (${secondsSince(startedMs)})`)
-  if (status !== 0) print(output.trimEnd())
-  return { name, status }
+  const result = `${name}: ${status === 0 ? 'done' : 'FAILED'} (${secondsSince(startedMs)})`
+  return { name, status, report: status === 0 ? result : `${result}\n${output.trimEnd()}` }
 }
 
 /** Runs all tests. A reporter in the testkit writes the counts to TEST_COUNTS_FILE. */
@@ -130,7 +132,8 @@ async function installIfNeeded() {
     return
   }
   // pnpm runs this script too, but not when only the schema has changed.
-  const { status } = await runCheck('Generating the database client', [PRISMA_INPUTS[1]])
+  const { status, report } = await runCheck('Generating the database client', [PRISMA_INPUTS[1]])
+  print(report)
   if (status !== 0) throw new UserError('The database client could not be generated; the reason is above.')
   mkdirSync(dirname(STAMP_FILE), { recursive: true })
   writeFileSync(STAMP_FILE, `${JSON.stringify(wanted)}\n`)
@@ -222,10 +225,9 @@ async function runInBackground([command, ...args], { env = process.env, onOutput
     })
   }
   const status = await untilClosed(child, { inForeground: false })
-  const [signal] = running.signals
-  if (signal && running.children.size === 0) {
+  if (running.signals.size > 0 && running.children.size === 0) {
     print('Interrupted; nothing is left running.')
-    process.exit(exitStatus(null, signal))
+    process.exit(interruptedStatus())
   }
   return { status, output }
 }
@@ -274,6 +276,12 @@ function interrupt(signal) {
     // npm's end. On a terminal, the child gets Ctrl-C from the terminal too.
     else if (!IS_WINDOWS && (signal !== 'SIGINT' || !process.stdin.isTTY)) child.kill(signal)
   }
+}
+
+/** Returns the exit status after the first signal that this process has received. */
+function interruptedStatus() {
+  const [signal] = running.signals
+  return exitStatus(null, signal)
 }
 
 /** Returns the exit status as shells do: 128 plus the number of the signal. */

@@ -161,27 +161,38 @@ describe('the bootstrap', () => {
     expect(await takeCalls()).toEqual([''])
   })
 
-  const stamp = 'node_modules/.workflow-service-install.json'
-  test.each<[what: string, change: () => Promise<void>, calls: readonly string[]]>([
-    ['nothing', async () => {}, []],
-    ['the lockfile', () => write('pnpm-lock.yaml', 'lockfileVersion: 9 \n'), installCalls],
-    ['a manifest', () => write('services/gateway/package.json', '{ "name": "gateway" }'), installCalls],
-    ['the schema', () => write('packages/database/prisma/schema.prisma', 'model B'), ['generate']],
-    [
-      'the platform',
-      async () => {
-        const installed = await readFile(join(workspace, stamp), 'utf8')
-        await write(stamp, installed.replace(process.platform, 'other'))
-      },
-      installCalls,
-    ],
-  ])('does again only what a change of %s needs, and prints nothing else', async (_what, change, calls) => {
+  test('does again only what a change needs, and prints nothing else', async () => {
+    const stamp = 'node_modules/.workflow-service-install.json'
+    const otherPlatform = async () =>
+      (await readFile(join(workspace, stamp), 'utf8')).replace(process.platform, 'another')
     await run('start')
     await takeCalls()
-    await change()
-    const { status, stdout, stderr } = await run('start')
-    expect([status, stdout === '', stderr]).toEqual([0, calls.length === 0, ''])
-    expect(await takeCalls()).toEqual([...calls, 'main'])
+    for (const [file, content, calls] of [
+      [undefined, '', []],
+      ['pnpm-lock.yaml', 'lockfileVersion: 9 \n', installCalls],
+      ['services/gateway/package.json', '{ "name": "gateway" }', installCalls],
+      ['packages/database/prisma/schema.prisma', 'model B', ['generate']],
+      [stamp, await otherPlatform(), installCalls],
+    ] as const) {
+      if (file) await write(file, content)
+      const { status, stdout, stderr } = await run('start')
+      expect([file, status, stdout === '', stderr]).toEqual([file, 0, calls.length === 0, ''])
+      expect([file, ...(await takeCalls())]).toEqual([file, ...calls, 'main'])
+    }
+  }, 120_000)
+
+  test('fails npm test when a check beside the tests fails, and shows why after them', async () => {
+    for (const file of ['dev-servers/src/prepare-tests.ts', 'console/build.ts']) await write(`packages/${file}`, '')
+    await write('node_modules/oxfmt/bin/oxfmt', '')
+    await write('node_modules/oxlint/bin/oxlint', `console.log('A rule is broken.'); process.exitCode = 1`)
+    await write('node_modules/jest/bin/jest.js', `setTimeout(() => console.log('The tests have passed.'), 500)`)
+    const { status, stdout } = await run('test')
+    expect(status).toBe(1)
+    const [, afterTests] = stdout.replaceAll(/ \([\d.]+ s\)/g, '').split('The tests have passed.\n')
+    expect(afterTests).toBe(
+      'Type-check and lint: FAILED\nA rule is broken.\nFormat: done\n' +
+        'Failed beside the tests: Type-check and lint (see above)\n0 passed, 0 failed\n',
+    )
   })
 
   test('repeats an install that failed', async () => {
