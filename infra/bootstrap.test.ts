@@ -180,13 +180,15 @@ describe('the bootstrap', () => {
     for (const file of ['dev-servers/src/prepare-tests.ts', 'console/build.ts']) await write(`packages/${file}`, '')
     await write('node_modules/oxfmt/bin/oxfmt', '')
     await write('node_modules/oxlint/bin/oxlint', `console.log('A rule is broken.'); process.exitCode = 1`)
-    await write('node_modules/jest/bin/jest.js', `setTimeout(() => console.log('The tests have passed.'), 500)`)
+    const results = { numPassedTests: 7, numFailedTests: 1, numRuntimeErrorTestSuites: 2 }
+    const writeResults = `require('node:fs').writeFileSync(process.argv.at(-1), '${JSON.stringify(results)}')`
+    await write('node_modules/jest/bin/jest.js', `${writeResults}; console.log('The tests have ended.')`)
     const { status, stdout } = await run('test')
     expect(status).toBe(1)
-    const [, afterTests] = stdout.replaceAll(/ \([\d.]+ s\)/g, '').split('The tests have passed.\n')
+    const [, afterTests] = stdout.replaceAll(/ \([\d.]+ s\)/g, '').split('The tests have ended.\n')
     expect(afterTests).toBe(
       'Type-check and lint: FAILED\nA rule is broken.\nFormat: done\n' +
-        'Failed beside the tests: Type-check and lint (see above)\n0 passed, 0 failed\n',
+        'Failed beside the tests: Type-check and lint (see above)\n7 passed, 3 failed\n',
     )
   })
 

@@ -23,7 +23,6 @@ export default {
   workerIdleMemoryLimit: '500MB',
   // Half a second is too short on a busy machine.
   workerGracefulExitTimeout: 5_000,
-  reporters: ['default', '<rootDir>/packages/testkit/src/jest/count-reporter.ts'],
   globalSetup: '<rootDir>/packages/testkit/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/packages/testkit/src/jest/global-teardown.ts',
 }
