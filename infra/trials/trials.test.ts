@@ -4,11 +4,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { migrate } from '@workflow-service/database'
 import {
+  cloneDatabase,
   close,
-  createTestDatabase,
   listen,
+  type PrivatePostgres,
   type PrivateRabbitMq,
+  startPostgres,
   startProcess,
   startRabbitMq,
   waitUntil,
@@ -23,18 +26,27 @@ import { runCells } from './cells/trial.ts'
 import { runChaos } from './chaos/trial.ts'
 import { tryDatabaseFailover } from './cluster/trial.ts'
 import { tryService } from './image/trial.ts'
+import type { TrialOptions } from './shared/define-trial.ts'
 import type { ProxiedServer, Proxy, startHaproxy } from './rollout/start-haproxy.ts'
 import { runRollout } from './rollout/trial.ts'
 import { runSoak } from './soak/trial.ts'
 
-// One broker for all trials: starting one takes as long as the rest of a small trial.
+// Servers for all trials, which may kill them: starting one takes as long as the rest of a small trial.
 let broker: PrivateRabbitMq
-let rabbitMq: PrivateRabbitMq
+let database: PrivatePostgres
+let shared: TrialOptions
 beforeAll(async () => {
-  broker = await startRabbitMq()
-  rabbitMq = { ...broker, stop: async () => {} }
-}, 150_000)
-afterAll(() => broker.stop())
+  ;[broker, database] = await Promise.all([startRabbitMq(), startPostgres()])
+  shared = { rabbitMq: { ...broker, stop: async () => {} }, openDatabase, log }
+  await migrate({ databaseUrl: database.url })
+}, 300_000)
+afterAll(() => Promise.all([broker.stop(), database.stop()]))
+
+/** Gives each trial a database of its own. */
+async function openDatabase(): Promise<PrivatePostgres> {
+  const { url, drop } = await cloneDatabase({ adminUrl: database.adminUrl, templateUrl: database.url })
+  return { ...database, url, stop: drop }
+}
 
 jest.setTimeout(300_000)
 
@@ -50,7 +62,7 @@ describe('a small trial keeps every promise', () => {
       timing: { leaseMs: 2_000, renewMs: 500, sweepMs: 500 },
       calmMs: [100, 800],
       pausedMs: [500, 4_000],
-      rabbitMq,
+      ...shared,
       log: (line) => log(`chaos ${line}`),
     })
     expect({ seed, violations: report.violations }).toEqual({ seed, violations: [] })
@@ -61,15 +73,12 @@ describe('a small trial keeps every promise', () => {
   test.each<[promise: string, run: () => Promise<readonly string[]>]>([
     [
       'backup: a backup that was taken under load is restored, with runner and dispatcher in one process',
-      () => runBackupTrial({ until: 'end of the backup', ...SMALL, rabbitMq, log }),
+      () => runBackupTrial({ until: 'end of the backup', ...SMALL, ...shared }),
     ],
-    [
-      'cells: an organization moves to another installation under load',
-      () => runCells({ seconds: 0.5, rabbitMq, log }),
-    ],
+    ['cells: an organization moves to another installation under load', () => runCells({ seconds: 0.5, ...shared })],
     [
       'cluster: a standby takes over from its primary',
-      () => tryDatabaseFailover({ phaseMs: 500, processes: 1, rabbitMq, log }),
+      () => tryDatabaseFailover({ phaseMs: 500, processes: ['compact', 'gateway'], ...shared }),
     ],
   ])('%s', async (_promise, run) => {
     expect(await run()).toEqual([])
@@ -81,9 +90,7 @@ describe('a small trial keeps every promise', () => {
       services: ['gateway'],
       startProxy: startSmallProxy,
       pauseMs: 100,
-      database: await createTestDatabase(),
-      rabbitMq,
-      log,
+      ...shared,
     })
     expect(report.violations).toEqual([])
     expect(report.text).toContain('2 restarts')
@@ -91,7 +98,7 @@ describe('a small trial keeps every promise', () => {
 
   test('soak: incidents, samples and tables', async () => {
     const output = await mkdtemp(join(tmpdir(), 'soak-'))
-    const options = { hours: 3 / 3_600, rate: 8, incidentSeconds: 1, output, rabbitMq, log }
+    const options = { hours: 3 / 3_600, rate: 8, incidentSeconds: 1, output, ...shared }
     const { violations, record } = await runSoak(options)
     expect(violations).toEqual([])
     expect(record.starts.length).toBeGreaterThan(10)
@@ -102,8 +109,8 @@ describe('a small trial keeps every promise', () => {
   })
 
   test('bench: the latency of a start, and the CPU time that its run takes', async () => {
-    const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, compact: false, log }
-    const figures = await measureLatency(options, { startsPerRound: 5, warmsUp: false, rabbitMq })
+    const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, compact: true, log }
+    const figures = await measureLatency(options, { startsPerRound: 5, warmsUp: false, ...shared })
     expect(toFigureTable(figures)).toMatch(/^\| start → endpoint, p50 +\| [\d.,]+ ms/m)
     expect(figures.filter(({ value, baseline }) => !(value >= 0 && baseline.value > 0))).toEqual([])
   })
@@ -118,14 +125,14 @@ describe('a small trial keeps every promise', () => {
       }),
       [Symbol.asyncDispose]: async () => {},
     }
-    await expect(tryService(container, { hasPage: false, rabbitMq, log })).resolves.toBeUndefined()
+    await expect(tryService(container, { hasPage: false, ...shared })).resolves.toBeUndefined()
   })
 })
 
 describe('an attack', () => {
   let target: AttackTarget
   beforeAll(async () => {
-    target = await startAttackTarget({}, { database: await createTestDatabase(), rabbitMq })
+    target = await startAttackTarget({}, shared)
   }, 120_000)
   afterAll(() => target[Symbol.asyncDispose]())
 
@@ -163,6 +170,9 @@ test('pnpm trial lists the trials, and refuses a wrong name', async () => {
   expect(ended.stdout).toBe('')
 })
 
+/** Less than the services' SHUTDOWN_DELAY_SECONDS. */
+const CHECK_INTERVAL_MS = 200
+
 /**
  * A proxy like HAProxy's in `start-haproxy.ts`, which need not be installed for it: to the first server that is ready.
  */
@@ -170,8 +180,14 @@ async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Pr
   const stack = new AsyncDisposableStack()
   const urls: Record<string, string> = {}
   for (const [name, servers] of Object.entries(services)) {
+    let checkedMs = -Infinity
+    let checks: Promise<boolean[]>
     const proxy = createServer((incoming, outgoing) => {
-      void Promise.all(servers.map(isReady)).then((ready) =>
+      if (performance.now() > checkedMs + CHECK_INTERVAL_MS) {
+        checkedMs = performance.now()
+        checks = Promise.all(servers.map(isReady))
+      }
+      void checks.then((ready) =>
         forward(incoming, outgoing, `http://127.0.0.1:${servers[ready.indexOf(true)]?.port ?? 1}`),
       )
     })

@@ -14,7 +14,8 @@ const LEAD_MS = 500
 /** The whole path of a start: gateway, runner, dispatcher, RabbitMQ, and the customer's endpoint. */
 export type ServicePath = Awaited<ReturnType<typeof startServicePath>>
 
-export interface ServicePathOptions extends Pick<BenchOptions, 'profile' | 'compact'> {
+export interface ServicePathOptions
+  extends Pick<BenchOptions, 'profile' | 'compact'>, Pick<SystemOptions, 'openDatabase'> {
   /** How long the endpoint takes to answer a payload. Default 0. */
   readonly endpointDelayMs?: number
   readonly runnerEnv?: Record<string, string>
@@ -24,9 +25,9 @@ export interface ServicePathOptions extends Pick<BenchOptions, 'profile' | 'comp
 }
 
 export async function startServicePath(options: ServicePathOptions) {
-  const { profile, compact, endpointDelayMs = 0, runnerEnv, dispatcherEnv } = options
+  const { profile, compact, openDatabase, endpointDelayMs = 0, runnerEnv, dispatcherEnv } = options
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
-  const system = await startSystem({ profile, rabbitMq })
+  const system = await startSystem({ profile, openDatabase, rabbitMq })
   // In a process of its own, from which starts are sent, too.
   const receiver = await startRemoteReceiver(system, endpointDelayMs)
   const dispatcher = await (compact

@@ -17,10 +17,10 @@ export const trial = defineTrial({
  * Runs the trial on two cells, each a whole installation. Resolves to the broken promises. With one RabbitMQ for both,
  * a session whose message reaches the other cell waits for the sweep.
  */
-export async function runCells({ seconds, log, rabbitMq }: TrialOptions & { seconds: number }): Promise<string[]> {
+export async function runCells({ seconds, log, ...servers }: TrialOptions & { seconds: number }): Promise<string[]> {
   await using stack = new AsyncDisposableStack()
   const startCell = async (): Promise<System> => {
-    const cell = stack.use(await startSystem({ rabbitMq }))
+    const cell = stack.use(await startSystem(servers))
     await Promise.all([cell.start('gateway'), cell.start('compact')])
     return cell
   }

@@ -69,6 +69,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   await using system = await startSystem({
     postgresSettings: POSTGRES_SETTINGS,
     rabbitMq,
+    openDatabase: options.openDatabase,
     env: { LOG_LEVEL: 'info' },
     // Mostly quick, sometimes slow enough for a part to be killed meanwhile.
     answer: ({ text }) => ({ status: 204, delayMs: hash(text) % 30 === 0 ? 1_500 : hash(text) % 100 }),

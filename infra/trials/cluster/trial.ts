@@ -13,7 +13,7 @@ import { createCustomer } from '../shared/customers.ts'
 import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { percentile, toTable } from '../shared/figures.ts'
 import type { Receiver } from '../shared/receiver.ts'
-import { startSystem, type System } from '../shared/system.ts'
+import { type ProcessName, startSystem, type System } from '../shared/system.ts'
 import { createNetwork } from './network.ts'
 import { PRIMARY_SETTINGS, startStandby } from './postgres-standby.ts'
 import { startRabbitMqCluster } from './rabbitmq-cluster.ts'
@@ -35,6 +35,7 @@ export const trial = defineTrial({
   },
 })
 
+const PROCESSES = ['dispatcher', 'gateway', 'gateway', 'runner', 'runner'] as const
 const CALLERS = 10
 const PAUSE_MS = [200, 800] as const
 const PHASE_MS = 15_000
@@ -79,7 +80,7 @@ export async function tryDatabaseFailover({
   processes,
   log,
   rabbitMq,
-}: TrialOptions & { phaseMs?: number; processes?: number }): Promise<readonly string[]> {
+}: TrialOptions & { phaseMs?: number; processes?: readonly ProcessName[] }): Promise<readonly string[]> {
   await using stack = new AsyncDisposableStack()
   const system = stack.use(await startSystem({ postgresSettings: PRIMARY_SETTINGS, rabbitMq }))
   log('starting a synchronous standby')
@@ -101,8 +102,8 @@ interface LoadOptions {
   /** Of every service. */
   readonly env?: Readonly<Record<string, string>>
   readonly phaseMs: number
-  /** Gateways, and runners. Default 2. */
-  readonly processes?: number | undefined
+  /** Those that are started. Default: a dispatcher, two gateways and two runners. */
+  readonly processes?: readonly ProcessName[] | undefined
   readonly log: Log
 }
 
@@ -117,17 +118,15 @@ interface Ended {
 }
 
 /**
- * Starts gateways, runners and the load, runs the phases, logs what callers noticed in each, and compares the records.
+ * Starts the services and the load, runs the phases, logs what callers noticed in each, and compares the records.
  */
 async function underLoad(
   system: System,
-  { env = {}, phaseMs, processes = 2, log }: LoadOptions,
+  { env = {}, phaseMs, processes = PROCESSES, log }: LoadOptions,
   run: (phase: Phase) => Promise<void>,
 ): Promise<readonly string[]> {
-  await system.start('dispatcher', { env })
-  for (let count = 0; count < processes; count++) await system.start('gateway', { env })
+  for (const name of processes) await system.start(name, { env })
   const customer = await createCustomer(system, ['/Acme/orders', '/Acme/audit'])
-  for (let count = 0; count < processes; count++) await system.start('runner', { env })
   const load = startCallers(system, customer, { callers: CALLERS, pauseMs: PAUSE_MS, startsPerSession: 10 })
   const phases: Ended[] = []
   try {

@@ -5,14 +5,7 @@ import { defineTrial, type TrialOptions } from '../shared/define-trial.ts'
 import { secondsSince, toTable } from '../shared/figures.ts'
 import { send, startLoad } from '../shared/load.ts'
 import { peakResidentMiB } from '../shared/process-usage.ts'
-import {
-  type Service,
-  type ServiceName,
-  SERVICES,
-  startSystem,
-  type System,
-  type SystemOptions,
-} from '../shared/system.ts'
+import { type Service, type ServiceName, SERVICES, startSystem, type System } from '../shared/system.ts'
 import { type ProxiedServer, type Proxy, startHaproxy } from './start-haproxy.ts'
 
 export const trial = defineTrial({
@@ -25,7 +18,7 @@ export const trial = defineTrial({
   },
 })
 
-export interface RolloutOptions extends TrialOptions, Pick<SystemOptions, 'database'> {
+export interface RolloutOptions extends TrialOptions {
   /** `SHUTDOWN_DELAY_SECONDS` of every service that has it. */
   readonly delaySeconds: number
   /** The services to restart, one process after the other. */
@@ -45,13 +38,13 @@ const REQUESTS_BEFORE = 50
  * 202 that did not succeed or whose payload did not arrive exactly once.
  */
 export async function runRollout(options: RolloutOptions): Promise<{ text: string; violations: readonly string[] }> {
-  const { delaySeconds, services, startProxy, database, rabbitMq, pauseMs = 20, log } = options
+  const { delaySeconds, services, startProxy, rabbitMq, openDatabase, pauseMs = 20, log } = options
   await using stack = new AsyncDisposableStack()
   const servers = await chooseServers(services)
   const proxy = stack.adopt(await startProxy(Object.fromEntries(servers)), (started) => started.stop())
   const { dispatcher: dispatcherUrl = '', app: appUrl = '' } = proxy.urls
   const env = { SHUTDOWN_DELAY_SECONDS: String(delaySeconds), DISPATCHER_URL: dispatcherUrl, APP_URL: appUrl }
-  const system = stack.use(await startSystem({ env, database, rabbitMq }))
+  const system = stack.use(await startSystem({ env, rabbitMq, openDatabase }))
   const start = async (name: ServiceName, { port, checkPort }: ProxiedServer): Promise<Service> => {
     const service = await system.start(name, { env: { PORT: String(port), METRICS_PORT: String(checkPort) } })
     await proxy.waitUntilUp(name)

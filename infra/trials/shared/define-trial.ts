@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { PrivateRabbitMq } from '@workflow-service/testkit'
+import type { PrivatePostgres, PrivateRabbitMq } from '@workflow-service/testkit'
 
 /** Writes a line of progress, to stderr: stdout has the result. */
 export type Log = (line: string) => void
@@ -9,6 +9,8 @@ export interface TrialOptions {
   readonly log: Log
   /** Default: starts one, and stops it. */
   readonly rabbitMq?: PrivateRabbitMq
+  /** Gives a migrated database of a server that the trial may kill. Default: starts a server. */
+  readonly openDatabase?: () => Promise<PrivatePostgres>
 }
 
 /** What `pnpm trial NAME` runs. */

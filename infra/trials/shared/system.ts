@@ -15,7 +15,6 @@ import {
   startProcess,
   type StartedProcess,
   startRabbitMq,
-  type TestDatabase,
 } from '@workflow-service/testkit'
 import { Pool } from 'pg'
 import { send } from './load.ts'
@@ -74,8 +73,8 @@ export interface SystemOptions {
   readonly profile?: string | undefined
   /** Settings of PostgreSQL beside `POSTGRES_SETTINGS`. */
   readonly postgresSettings?: Readonly<Record<string, string>>
-  /** A migrated database of another server, if nothing is done to PostgreSQL. Default: starts a server. */
-  readonly database?: TestDatabase | undefined
+  /** Gives a migrated database, which is stopped with the system. Default: starts a server with these settings. */
+  readonly openDatabase?: (() => Promise<PrivatePostgres>) | undefined
   /** Default: starts one. It is stopped with the system. */
   readonly rabbitMq?: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'> | undefined
   /** For every service. */
@@ -92,14 +91,13 @@ export interface SystemOptions {
 export type System = Awaited<ReturnType<typeof startSystem>>
 
 export async function startSystem(options: SystemOptions = {}) {
-  const { profile, postgresSettings, env: commonEnv, answer } = options
+  const { profile, env: commonEnv, answer, openDatabase = startDatabase } = options
   const profiling = !profile ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
   const [postgres, rabbitMq, receiver] = await Promise.all([
-    borrow(options.database) ?? startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
+    openDatabase(options),
     options.rabbitMq ?? startRabbitMq(),
     startReceiver(answer),
   ])
-  if (!options.database) await (options.migrateBy?.(postgres.url) ?? migrate({ databaseUrl: postgres.url }))
   // As for the services: polling for the end of a run would take more of PostgreSQL's time than the run.
   const pool = new Pool({
     connectionString: postgres.url,
@@ -174,13 +172,20 @@ export async function startSystem(options: SystemOptions = {}) {
 
 /** Starts a system on a database and a virtual host of the servers that all tests of a Jest run share. */
 export async function startTestSystem(options: SystemOptions = {}): Promise<System> {
-  const [database, broker] = await Promise.all([createTestDatabase(), createTestBroker()])
-  return await startSystem({ ...options, database, rabbitMq: { ...broker, stop: broker.drop } })
+  const broker = await createTestBroker()
+  return await startSystem({ ...options, openDatabase: openShared, rabbitMq: { ...broker, stop: broker.drop } })
 }
 
-/** A server of which only the database may be used. */
-function borrow(database: TestDatabase | undefined): PrivatePostgres | undefined {
-  return database && ({ url: database.url, stop: database.drop } as PrivatePostgres)
+/** Nothing may be done to the server. */
+async function openShared(): Promise<PrivatePostgres> {
+  const { url, drop } = await createTestDatabase()
+  return { url, stop: drop } as PrivatePostgres
+}
+
+async function startDatabase({ postgresSettings, migrateBy }: SystemOptions): Promise<PrivatePostgres> {
+  const postgres = await startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } })
+  await (migrateBy?.(postgres.url) ?? migrate({ databaseUrl: postgres.url }))
+  return postgres
 }
 
 /** Runs a query that selects one number, named `value`. */

@@ -74,7 +74,7 @@ export async function runSoak(options: SoakOptions) {
   await mkdir(output, { recursive: true })
   log(`seed ${seed}`)
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
-  await using system = await startSystem({ rabbitMq })
+  await using system = await startSystem({ rabbitMq, openDatabase: options.openDatabase })
   const { steady, parts } = await startServices(system, rabbitMq)
   const beganAt = Date.now()
   const untilMs = performance.now() + hours * 3_600_000

@@ -51,7 +51,7 @@ export type {
 } from './stub-model/turn.ts'
 export { createSignedInUser, type SignedInTestUser } from './create-signed-in-user.ts'
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
-export { createTestDatabase, type TestDatabase } from './create-test-database.ts'
+export { cloneDatabase, createTestDatabase, type TestDatabase } from './create-test-database.ts'
 export { triggerBody } from './trigger-body.ts'
 export { untilLocked } from './until-locked.ts'
 export { type OtlpReceiver, type ReceivedSpan, SPAN_KINDS, startOtlpReceiver } from './start-otlp-receiver.ts'

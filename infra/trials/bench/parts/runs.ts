@@ -129,7 +129,7 @@ export async function measureLatency(
 }
 
 /** How a test makes the part small. */
-interface LatencyOptions extends Pick<ServicePathOptions, 'rabbitMq'> {
+interface LatencyOptions extends Pick<ServicePathOptions, 'rabbitMq' | 'openDatabase'> {
   readonly startsPerRound?: number
   readonly warmsUp?: boolean
 }
