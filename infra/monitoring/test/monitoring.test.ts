@@ -171,7 +171,7 @@ async function traceTwoStarts() {
   await once(socket, 'close')
   await waitUntil(
     async () => (await scrape(system)).some(({ name, value }) => name === 'runner_runs_total' && value > 0),
-    { timeoutMs: 60_000, message: 'the run to end' },
+    { timeoutMs: 60_000, intervalMs: 200, message: 'the run to end' },
   )
   // In the scrape that found the end, another service may have answered before it.
   samples = await scrape(system)
@@ -366,8 +366,6 @@ describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         expect(Object.keys(headers)).not.toContain('traceparent')
         expect(Object.keys(headers)).not.toContain('tracestate')
       }
-      const token = String(passedOn!.headers['x-service-token'])
-      expect(await checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
       await system.stopServices()
       for (const service of system.services) {
         const lines = service.output().split('\n')

@@ -86,6 +86,8 @@ async function untilReady(
   try {
     await waitUntil(async () => exit !== undefined || (await isReady()), {
       timeoutMs,
+      // A request that is refused takes about 1 ms of processor time.
+      intervalMs: 50,
       message: () => `the program to be ready; its output:\n${output()}`,
     })
   } catch (error) {
