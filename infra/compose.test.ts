@@ -159,14 +159,11 @@ describe('the containers', () => {
     expect(Object.values(compose.services).filter((each) => each.container_name !== undefined)).toEqual([])
   })
 
-  test.each(SERVICE_NAMES)('start the %s only on a migrated database', (name) => {
+  test.each(SERVICE_NAMES)('start the %s only on a migrated database, and check its readiness at its port', (name) => {
     expect(service(name).depends_on).toMatchObject({
       migrate: { condition: 'service_completed_successfully' },
       postgres: { condition: 'service_healthy' },
     })
-  })
-
-  test.each(SERVICE_NAMES)('check the readiness of the %s at its own port', (name) => {
     const url = /http:[^']+/.exec(service(name).healthcheck?.test.join(' ') ?? '')?.[0]
     expect(url).toBe(`http://127.0.0.1:${defaultPort(name, READY_PORT[name])}/readyz`)
   })
@@ -181,12 +178,10 @@ describe('the containers', () => {
       for (const name of SERVICE_NAMES) {
         const [kind, ...command] = service(name).healthcheck?.test ?? []
         expect(kind).toBe('CMD')
-        expect(await exitStatusOf(command.map((word) => word.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`)))).toBe(
-          exitStatus,
-        )
+        const words = command.map((word) => word.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`))
+        expect(await exitStatusOf(words)).toBe(exitStatus)
       }
-      const [program = '', ...words] = imageHealthcheck()
-      expect(await exitStatusOf([program, ...words], { PORT: String(port) })).toBe(exitStatus)
+      expect(await exitStatusOf(imageHealthcheck(), { PORT: String(port) })).toBe(exitStatus)
       await close()
     },
   )
@@ -259,7 +254,10 @@ function imageHealthcheck(): string[] {
   return JSON.parse(/^HEALTHCHECK .* CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[]
 }
 
-async function exitStatusOf([program, ...words]: string[], env: Record<string, string> = {}): Promise<number | null> {
+async function exitStatusOf(
+  [program, ...words]: readonly string[],
+  env: Record<string, string> = {},
+): Promise<number | null> {
   expect(program).toBe('node')
   const child = spawn(process.execPath, words, { env, stdio: 'ignore' })
   await once(child, 'exit')

@@ -13,15 +13,11 @@ test.each([
   expect(installCommand('Redis', platform)).toBe(command)
 })
 
+const locate = async () => 'here'
+
 test('nothing is said or installed where nothing is missing', async () => {
   const said: string[] = []
-  expect(
-    await findOrInstall(
-      'Redis',
-      async () => 'here',
-      (line) => said.push(line),
-    ),
-  ).toBe('here')
+  expect(await findOrInstall('Redis', locate, (line) => said.push(line))).toBe('here')
   expect(said).toEqual([])
 })
 

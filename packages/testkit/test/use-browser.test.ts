@@ -25,12 +25,8 @@ describe('the browser of a test file', () => {
     const page = await browser.reusePage({ viewport: { width: 375, height: 800 } })
     await page.goto(sharedSite.url)
     expect(await page.getByRole('button', { name: 'Save' }).isVisible()).toBe(true)
-    expect(await page.evaluate('[{ ...localStorage }, { ...sessionStorage }, document.cookie, innerWidth]')).toEqual([
-      {},
-      {},
-      '',
-      375,
-    ])
+    const state = await page.evaluate('[{ ...localStorage }, { ...sessionStorage }, document.cookie, innerWidth]')
+    expect(state).toEqual([{}, {}, '', 375])
     await page.evaluate(`localStorage.a = sessionStorage.a = document.cookie = 'a=b'`)
     await page.setViewportSize({ width: 800, height: 800 })
     await page.route('**', async (route) => await route.abort())
