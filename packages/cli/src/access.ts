@@ -59,12 +59,17 @@ function readSaved(env: NodeJS.ProcessEnv): Credentials | undefined {
   throw new CliError(`${file} cannot be read. Run wf login again.`)
 }
 
-/** Writes the file, readable only by its owner. Returns its path. */
+/** Writes the file, readable only by its owner. Returns its path. @throws CliError */
 export function saveCredentials(env: NodeJS.ProcessEnv, credentials: Credentials): string {
   const file = credentialsFile(env)
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  if (existsSync(file)) chmodSync(file, 0o600)
-  writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 })
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    if (existsSync(file)) chmodSync(file, 0o600)
+    writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 })
+  } catch (error) {
+    const advice = 'Set XDG_CONFIG_HOME to a folder that can be written, or WF_API_KEY and WF_API_URL.'
+    throw new CliError(`The key cannot be saved (${(error as Error).message}). ${advice}`, {}, error)
+  }
   return file
 }
 

@@ -71,6 +71,14 @@ describe('wf login', () => {
     expect((await wf(loginEnv(), ['login', 'http://127.0.0.1:1'], { input: 'k' })).stderr).toContain('does not answer')
   }, 30_000)
 
+  test('says what to do where the key cannot be saved', async () => {
+    const input = gateway.organization.key
+    const env = { XDG_CONFIG_HOME: '/dev/null' }
+    const message =
+      "cannot be saved (ENOTDIR: not a directory, mkdir '/dev/null/workflow-service'). Set XDG_CONFIG_HOME"
+    expect(await wf(env, ['login', gateway.url], { input })).toMatchObject(failure(message))
+  })
+
   test.each<[() => string, string]>([
     [() => gateway.url.replace('http://', ''), 'The address of the service must be one such as'],
     [() => `${gateway.url}/v1`, 'Is this the address of the public API?'],
