@@ -20,11 +20,13 @@ export function listResult<Row>(
   return { json: rows.map((row) => toJson(row)), text: (terminal) => renderTable(terminal, columns, rows, whenEmpty) }
 }
 
-/** Returns these fields of a row with the names that JSON has: `created_at` for `createdAt`. */
-export function toSnakeCase<Row>(row: Row, names: readonly (keyof Row & string)[]): object {
-  return Object.fromEntries(names.map((name) => [name.replaceAll(/[A-Z]/g, toSnake), row[name]]))
-}
-
-function toSnake(letter: string): string {
-  return `_${letter.toLowerCase()}`
+/** Returns a function that prints rows as they come: as one table, or as one JSON object a line. */
+export function createRowPrinter<Row>(terminal: Terminal, isJson = false) {
+  let hasTitles = true
+  return (rows: readonly Row[], columns: readonly Column<Row>[]): void => {
+    if (rows.length === 0) return
+    const lines = rows.map((row) => `${JSON.stringify(row)}\n`)
+    terminal.write(isJson ? lines.join('') : renderTable(terminal, columns, rows, '', { hasTitles }))
+    hasTitles = false
+  }
 }

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import manifest from '../package.json' with { type: 'json' }
 import { chooseAccess, HAS_OPERATOR, hasDatabase } from './access.ts'
 import { addCommand, type CommandDeclaration, FLAGS, isOffered, optionsOf } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext, type KeyContext } from './cli-context.ts'
@@ -71,7 +71,7 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
       'The Workflow Automation Service: starts and follows workflows with an API key, and operates it with its database.',
     )
     .usage('COMMAND [options]')
-    .version(readVersion(), '-V, --version', 'print the version')
+    .version(manifest.version, '-V, --version', 'print the version')
     .addHelpText('after', `\n${[KEY_HELP, ...(HAS_OPERATOR ? [OPERATOR_HELP] : []), COMMON_HELP].join('\n\n')}`)
     .exitOverride()
     .showHelpAfterError(SEE_HELP)
@@ -142,11 +142,6 @@ async function keyContext(ctx: CliContext, parameters: readonly unknown[]): Prom
       throw new CliError(`The API key is one of ${name}, not of ${given}.`)
   }
   return opened
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }
 
 const KEY_HELP = `With an API key (wf login, or WF_API_KEY and WF_API_URL): workflows, start,

@@ -1,16 +1,13 @@
 import type { DeliveryOutcome, RunStatus } from '@workflow-service/contract/enumerations'
 import { type Column, type Format, showDuration, timeColumn } from './terminal.ts'
 
-const STATUS_COLOURS: Record<RunStatus, Format> = {
+const COLOURS: Record<RunStatus | DeliveryOutcome, Format> = {
   queued: 'cyan',
   running: 'cyan',
   waiting: 'yellow',
   succeeded: 'green',
   failed: 'red',
   cancelled: 'gray',
-}
-
-const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
   accepted: 'green',
   rejected: 'red',
   timed_out: 'red',
@@ -21,14 +18,9 @@ const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
   in_flight: 'cyan',
 }
 
-/** The colour of a run's status; bold for one of a newer service. */
-export function statusColour(status: string): Format {
-  return (STATUS_COLOURS as Record<string, Format>)[status] ?? 'bold'
-}
-
-/** The colour of a delivery's outcome; bold for one of a newer service. */
-export function outcomeColour(outcome: string): Format {
-  return (OUTCOME_COLOURS as Record<string, Format>)[outcome] ?? 'bold'
+/** The colour of a run's status or a delivery's outcome; bold for one of a newer service. */
+export function stateColour(state: string): Format {
+  return (COLOURS as Record<string, Format>)[state] ?? 'bold'
 }
 
 /** A run of the database, or of the public API. */
@@ -45,7 +37,7 @@ interface RunRow {
 export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
   return [
     timeColumn('ACCEPTED (UTC)', (row) => row.created_at),
-    { title: 'STATUS', value: ({ status }) => status, colour: ({ status }) => statusColour(status) },
+    { title: 'STATUS', value: ({ status }) => status, colour: ({ status }) => stateColour(status) },
     { title: 'TOOK', value: tookOf },
     { title: 'RUN', value: (row) => row.id, cut: 'id' },
     { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id, cut: 'name' },
@@ -67,7 +59,7 @@ interface DeliveryRow {
 export const DELIVERY_COLUMNS: readonly Column<DeliveryRow>[] = [
   timeColumn('SENT (UTC)', (row) => row.created_at),
   { title: 'TO', value: (row) => row.source_name ?? row.source_id, cut: 'name' },
-  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
+  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => stateColour(outcome) },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
 ]
 export const DELIVERY_ID: Column<DeliveryRow> = { title: 'DELIVERY', value: (row) => row.id, cut: 'id' }

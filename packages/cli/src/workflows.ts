@@ -87,6 +87,16 @@ export async function findWorkflow(reader: WorkflowReader, given: string): Promi
   throw new CliError(`Several workflows are named ${given}. Choose one by its id:\n${ids}`)
 }
 
+/** The result of a start that was accepted. */
+export function startResult(
+  started: { readonly id: string; readonly session_id: string },
+  name: string,
+): CommandResult {
+  const { id, session_id: sessionId } = started
+  const next = `See how it goes: wf runs show ${id} --follow`
+  return { json: started, text: () => `Run ${id} of ${name} is accepted, in session ${sessionId}. ${next}\n` }
+}
+
 export function unknownWorkflow(given: string): CliError {
   return new CliError(`There is no workflow ${given}. List them with wf workflows list.`)
 }

@@ -7,16 +7,12 @@ import type { WorkflowReader } from '../workflows.ts'
 export function openKeyContext(ctx: CliContext): Opened<KeyContext> {
   const { url, key } = readCredentials(ctx.env)
   const client = createClient(url, key)
-  const context = { ...ctx, client, url, workflows: workflowsOf(client) }
-  return { context, explain: (error) => explainApiError(error, url) }
-}
-
-function workflowsOf({ workflows }: WorkflowClient): WorkflowReader {
-  return {
+  const workflows: WorkflowReader = {
     isSuspended: false,
-    list: (params) => workflows.list(params),
-    get: (id) => workflows.get(id),
+    list: (params) => client.workflows.list(params),
+    get: (id) => client.workflows.get(id),
   }
+  return { context: { ...ctx, client, url, workflows }, explain: (error) => explainApiError(error, url) }
 }
 
 /** @throws CliError if the address or the key cannot be used. */

@@ -5,9 +5,9 @@ import type { FollowOptions } from '../cli-command.ts'
 import type { KeyContext } from '../cli-context.ts'
 import { UsageError } from '../cli-error.ts'
 import { type CommandResult, listResult, type PrintedResult } from '../command-result.ts'
-import { DELIVERY_COLUMNS, DELIVERY_ID, runColumns, statusColour, tookOf } from '../run-columns.ts'
+import { DELIVERY_COLUMNS, DELIVERY_ID, runColumns, stateColour, tookOf } from '../run-columns.ts'
 import { type Column, formatFacts, paint, renderTable, showClock, showTime, type Terminal } from '../terminal.ts'
-import { findWorkflow } from '../workflows.ts'
+import { findWorkflow, startResult } from '../workflows.ts'
 
 /** `wf start WORKFLOW TEXT` over the public API. */
 export async function start(
@@ -20,10 +20,7 @@ export async function start(
   const sessionId = session === undefined ? undefined : wholeId(session)
   const { id: workflowId, name } = await findWorkflow(ctx.workflows, given)
   const started = await ctx.client.workflows.start(workflowId, { context, ...(sessionId && { sessionId }) })
-  if (options.follow) return await follow(ctx, started.id, options)
-  const { id, session_id: of } = started
-  const next = `See how it goes: wf runs show ${id} --follow`
-  return { json: started, text: () => `Run ${id} of ${name} is accepted, in session ${of}. ${next}\n` }
+  return options.follow ? await follow(ctx, started.id, options) : startResult(started, name)
 }
 
 /** `wf runs show ID` over the public API. */
@@ -77,7 +74,7 @@ function formatRun(terminal: Terminal, run: Run): string {
   ]
   const columns = [...DELIVERY_COLUMNS, DELIVERY_ID]
   const table = renderTable(terminal, columns, run.deliveries, 'Nothing was sent.')
-  return `Run ${paint(terminal, 'bold', id)} ${paint(terminal, statusColour(status), status)}${took}\n${formatFacts(terminal, facts)}\n${table}`
+  return `Run ${paint(terminal, 'bold', id)} ${paint(terminal, stateColour(status), status)}${took}\n${formatFacts(terminal, facts)}\n${table}`
 }
 
 /** `wf sessions show ID` over the public API. */

@@ -10,11 +10,11 @@ import {
 } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
 import { CliError } from '../cli-error.ts'
-import type { PrintedResult } from '../command-result.ts'
+import { createRowPrinter, type PrintedResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { formatDeliveries, formatEvents, formatHead, timelineOf } from './format-run.ts'
 import { runColumns } from '../run-columns.ts'
-import { paint, renderTable, type Terminal } from '../terminal.ts'
+import { paint, type Terminal } from '../terminal.ts'
 
 /** Between two reads of a run. */
 const STEP_POLL_MS = 300
@@ -43,14 +43,11 @@ export async function followRuns(
     await listRuns(db, organization.id, { ...unfiltered, ...more, limit: MAX_RUNS })
   const readSince = async (timeMs: number) =>
     await read({ since: new Date(Math.max(timeMs, filter.since?.getTime() ?? 0)) })
-  let hasTitles = true
+  const printRows = createRowPrinter<RunRow>(ctx.terminal, isJson)
   const print = async (runs: readonly RunRow[]) => {
     if (runs.length === 0) return
-    if (isJson) return ctx.terminal.write(runs.map((row) => `${JSON.stringify(row)}\n`).join(''))
     const ids = runs.map((row) => row.workflow_id)
-    const columns = runColumns(await findWorkflowNames(db, organization.id, ids))
-    ctx.terminal.write(renderTable(ctx.terminal, columns, runs, '', { hasTitles }))
-    hasTitles = false
+    printRows(runs, isJson ? [] : runColumns(await findWorkflowNames(db, organization.id, ids)))
   }
   let newestMs = newest[0]?.created_at.getTime() ?? Date.now()
   const unfinished = await Promise.all(UNFINISHED.map(async (status) => await read({ status })))

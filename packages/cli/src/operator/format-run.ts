@@ -1,7 +1,7 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract'
 import { type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
-import { DELIVERY_COLUMNS, DELIVERY_ID, statusColour } from '../run-columns.ts'
+import { DELIVERY_COLUMNS, DELIVERY_ID, stateColour } from '../run-columns.ts'
 import {
   type Column,
   type Format,
@@ -51,7 +51,7 @@ export function formatHead(terminal: Terminal, run: RunDetails): string {
     ...(canDraftRules(run.error) ? [['what next', `wf rules draft ${run.id}`] satisfies [string, string]] : []),
   ]
   return [
-    `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, statusColour(run.status), run.status)}${took}${attempts}\n`,
+    `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, stateColour(run.status), run.status)}${took}${attempts}\n`,
     formatFacts(terminal, facts),
     '\n',
   ].join('')
@@ -103,7 +103,7 @@ export function timelineOf(run: RunDetails): TimelineEntry[] {
     { at: acceptedAt, headline: accepted, body: run.context },
     ...(begunAt ? [{ at: begunAt, headline: 'a runner began the run' }] : []),
     ...run.steps.flatMap((step) => eventsOf(step, run).map((event) => ({ at: step.createdAt, ...event }))),
-    ...(endedAt ? [{ at: endedAt, headline: status, colour: statusColour(status), body: error }] : []),
+    ...(endedAt ? [{ at: endedAt, headline: status, colour: stateColour(status), body: error }] : []),
   ]
 }
 

@@ -1,13 +1,13 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
 import { type DeliveryLogQuery, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
-import { type CommandResult, listResult, type PrintedResult } from '../command-result.ts'
+import { type CommandResult, createRowPrinter, listResult, type PrintedResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
 import { UsageError } from '../cli-error.ts'
-import { outcomeColour } from '../run-columns.ts'
-import { type Column, renderTable, showDuration, timeColumn } from '../terminal.ts'
+import { stateColour } from '../run-columns.ts'
+import { type Column, showDuration, timeColumn } from '../terminal.ts'
 
 interface LogsOptions extends FollowOptions {
   outcome?: DeliveryOutcome
@@ -36,7 +36,7 @@ export async function logs(
 const COLUMNS: readonly Column<LoggedDelivery>[] = [
   timeColumn('TIME (UTC)', ({ created_at }) => created_at),
   { title: 'KIND', value: ({ kind }) => kind, shortValue: ({ kind }) => (kind === 'verification' ? 'verify' : kind) },
-  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
+  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => stateColour(outcome) },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
   { title: 'TOOK', value: ({ duration_ms }) => showDuration(duration_ms) },
   { title: 'RUN', value: ({ run_id }) => run_id ?? '–', cut: 'id' },
@@ -53,15 +53,8 @@ async function follow(
   newest: readonly LoggedDelivery[],
   { json: isJson, timeout }: LogsOptions,
 ): Promise<PrintedResult> {
-  const { terminal } = ctx
-  let hasTitles = true
-  const print = (rows: readonly LoggedDelivery[]) => {
-    if (rows.length === 0) return
-    const lines = rows.map((row) => `${JSON.stringify(row)}\n`)
-    terminal.write(isJson ? lines.join('') : renderTable(terminal, COLUMNS, rows, '', { hasTitles }))
-    hasTitles = false
-  }
-  print(newest.filter(isFinished).toReversed())
-  for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) print(news)
+  const print = createRowPrinter<LoggedDelivery>(ctx.terminal, isJson)
+  print(newest.filter(isFinished).toReversed(), COLUMNS)
+  for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) print(news, COLUMNS)
   return 0
 }

@@ -8,7 +8,7 @@ import {
   migrate,
   rotateSecrets,
 } from '@workflow-service/database'
-import { type CommandResult, toSnakeCase } from '../command-result.ts'
+import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable } from '../terminal.ts'
@@ -45,7 +45,11 @@ export async function rotateAllSecrets(ctx: OperatorContext): Promise<CommandRes
     json: {
       rotated,
       current,
-      failed: failed.map((row) => toSnakeCase(row, ['organizationId', 'sourceId', 'reason'])),
+      failed: failed.map(({ organizationId, sourceId, reason }) => ({
+        organization_id: organizationId,
+        source_id: sourceId,
+        reason,
+      })),
     },
     text: (terminal) => {
       const summary = `${rotated} encrypted again, ${current} already had the first key.\n`

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectRabbitMq, type DeadLetter, type SessionQueue } from '@workflow-service/messaging'
-import { type CommandResult, toSnakeCase } from '../command-result.ts'
+import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable, timeColumn } from '../terminal.ts'
@@ -18,7 +18,7 @@ export async function show(ctx: OperatorContext, { limit }: { limit: number }): 
       json: {
         ready,
         dead,
-        dead_letters: deadLetters.map((each) => toSnakeCase(each, ['reason', 'detail', 'body', 'type', 'diedAt'])),
+        dead_letters: deadLetters.map(({ diedAt, ...letter }) => ({ ...letter, died_at: diedAt })),
       },
       text: (terminal) =>
         `${ready} waiting, ${dead === 0 ? 'none' : paint(terminal, 'red', String(dead))} dead-lettered\n${

@@ -12,7 +12,7 @@ import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findId } from './find.ts'
 import { followRun } from './follow-runs.ts'
-import { findWorkflow } from '../workflows.ts'
+import { findWorkflow, startResult } from '../workflows.ts'
 
 /** `wf start WORKFLOW TEXT|-` */
 export async function start(
@@ -45,11 +45,8 @@ export async function start(
     const details = await showRun(db, runId)
     if (details) return await followRun(ctx, details, options)
   }
-  return {
-    json: { id: runId, workflow_id: workflow.id, session_id: outcome.sessionId },
-    text: () =>
-      `Run ${runId} of ${workflow.name} is accepted, in session ${outcome.sessionId}. See how it goes: wf runs show ${runId} --follow\n`,
-  }
+  const started = { id: runId, workflow_id: workflow.id, session_id: outcome.sessionId }
+  return startResult(started, workflow.name)
 }
 
 function refusal(
