@@ -1,14 +1,12 @@
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { newDeliveryId, newId } from '@workflow-service/database'
-import { startProcess, waitUntil } from '@workflow-service/testkit'
+import { waitUntil } from '@workflow-service/testkit'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestGateway } from '../../../services/gateway/test/support/test-gateway.ts'
 import { failure, watchWf, wf } from './support/wf.ts'
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const gateway = useTestGateway()
 let folder: string
 let workflowId: string
@@ -148,30 +146,5 @@ describe('with an API key alone, wf', () => {
 
   test('asks to sign in where neither a key nor a database is set up', async () => {
     expect((await wf({}, ['runs', 'list'])).stderr).toContain('wf login URL')
-  })
-})
-
-describe('wf as a program', () => {
-  test.each([[['-V']], [['--help']], [['complete', '--', 'runs', 'list', '--']]])(
-    'loads neither database nor schemas for %j: that would take longer than all else',
-    async (args) => {
-      const hook = `import { registerHooks } from 'node:module'
-        registerHooks({ load: (url, context, next) => (process._rawDebug(url), next(url, context)) })`
-      const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
-      const program = await startProcess({ args: [...nodeArgs, main, ...args], env: { LOCAL_DIR: '/nonexistent' } })
-      expect(await program.exited).toMatchObject({ code: 0 })
-      const loaded = program.stderr.split('\n').filter((url) => url.startsWith('file:'))
-      expect(loaded.length).toBeGreaterThan(10)
-      expect(loaded.filter((url) => /packages\/database|typebox|ajv|node_modules\/pg/.test(url))).toEqual([])
-    },
-  )
-
-  test('reads files from where npm or pnpm was called', async () => {
-    const calledFrom = { INIT_CWD: folder, npm_lifecycle_event: 'wf' }
-    const env = { ...calledFrom, LOCAL_DIR: '/nonexistent', DATABASE_URL: gateway.database.url }
-    await writeFile(join(folder, 'empty.yaml'), '')
-    const called = await startProcess({ args: [main, 'apply', 'empty.yaml'], env })
-    expect(await called.exited).toMatchObject({ code: 1 })
-    expect(called.stderr).toContain('empty.yaml: is empty')
   })
 })

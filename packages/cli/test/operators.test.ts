@@ -1,4 +1,11 @@
-import { findOneTimeLink, hashApiKey, newId, prefixOfApiKey } from '@workflow-service/database'
+import {
+  createDatabase,
+  createOrganization,
+  findOneTimeLink,
+  hashApiKey,
+  newId,
+  prefixOfApiKey,
+} from '@workflow-service/database'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failure, wf as runWf } from './support/wf.ts'
@@ -18,7 +25,7 @@ const wf = async (...args: string[]) => await runWf(settings(), args)
 const apply = async (manifest: object) => await runWf(settings(), ['apply', '-'], { input: JSON.stringify(manifest) })
 
 const json = async (...args: string[]): Promise<unknown> => JSON.parse((await wf(...args, '--json')).stdout)
-const create = async (name: string) => (await json('organizations', 'create', name)) as { id: string; name: string }
+const create = async (name: string) => await createOrganization(database.db, name)
 
 async function operatorEvents(): Promise<unknown[]> {
   const { rows } = await database.db.pool.query(
@@ -98,7 +105,7 @@ describe('wf organizations', () => {
     expect(await json('organizations', 'list')).toEqual([])
     expect(await database.db.prisma.user.count()).toBe(0)
     expect(await operatorEvents()).toEqual([{ action: 'organization.deleted', target: 'Acme', changes: [] }])
-    expect(await create('Acme')).toMatchObject({ id })
+    expect(await json('organizations', 'create', 'Acme')).toEqual({ id, name: 'Acme', suspended: false })
   })
 })
 
@@ -502,5 +509,63 @@ describe('single runs and deliveries', () => {
         { action: 'run.deleted', target: null, changes: [] },
       ]),
     )
+  })
+})
+
+const afterRestore = async (args: string[], ask?: (question: string) => Promise<string>) =>
+  await runWf(settings(), ['after-restore', ...args], { ask })
+
+describe('wf after-restore', () => {
+  test('refuses while a service is connected, and without a confirmation', async () => {
+    const runner = createDatabase({ url: database.url, applicationName: 'runner' })
+    await runner.ping()
+    expect(await afterRestore(['--yes'])).toMatchObject(failure('services use the database: runner. Stop them first.'))
+    await runner.close()
+    expect(await afterRestore([])).toMatchObject(failure('--yes'))
+    expect(await afterRestore([], async () => 'yes')).toMatchObject({ exitStatus: 1 })
+  })
+
+  test('says what it ended', async () => {
+    expect((await afterRestore(['--yes', '--json'])).json()).toEqual({
+      runs: 0,
+      deliveries: 0,
+      schedules: 0,
+      resend_jobs: 0,
+    })
+    expect(await afterRestore([], async () => 'restored')).toMatchObject({
+      exitStatus: 0,
+      stdout: expect.stringContaining('0 runs ended as failed'),
+    })
+  })
+})
+
+describe('wf migrate', () => {
+  test('names the missing privilege, and is safe to run several times at once', async () => {
+    const { db } = database
+    await db.pool.query('DROP SCHEMA public CASCADE')
+    expect((await wf('migrate')).stderr).toContain(
+      'The database has no schema "public": as its owner, run CREATE SCHEMA public.',
+    )
+    await db.pool.query('CREATE SCHEMA public')
+    await db.pool.query('REVOKE CREATE ON SCHEMA public FROM CURRENT_USER')
+    expect((await wf('migrate')).stderr).toMatch(
+      /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/,
+    )
+    await db.pool.query('GRANT CREATE ON SCHEMA public TO CURRENT_USER')
+    expect(await wf('runs', 'list')).toMatchObject(failure('the tables are missing. Run wf migrate.'))
+    const results = await Promise.all([1, 2, 3].map(() => wf('migrate', '--json')))
+    const applied = results.map(({ stdout }) => (JSON.parse(stdout) as { applied: string[] }).applied)
+    expect(results.map(({ exitStatus }) => exitStatus)).toEqual([0, 0, 0])
+    expect(applied.flat().toSorted()).toEqual([...new Set(applied.flat())].toSorted())
+    expect(applied.flat()).toContain('001_organizations')
+    expect(await wf('migrate')).toMatchObject({ exitStatus: 0, stdout: 'The database is up to date.\n' })
+  })
+
+  test('says how to create a database that does not exist', async () => {
+    const url = new URL(database.url)
+    url.pathname = '/no_such_database'
+    const { exitStatus, stderr } = await runWf({ DATABASE_URL: url.href }, ['migrate'])
+    expect(exitStatus).toBe(1)
+    expect(stderr).toContain('the database in DATABASE_URL does not exist. Create it first')
   })
 })

@@ -1,24 +1,17 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { createDatabase } from '@workflow-service/database'
 import { startProcess } from '@workflow-service/testkit'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { COMMANDS } from '../src/commands.ts'
-import { failure, wf } from './support/wf.ts'
+import { wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
-const database = useTestDatabase()
-
-const migrate = async (...args: string[]) => await wf({ DATABASE_URL: database.url }, ['migrate', ...args])
-
-const afterRestore = async (args: string[], ask?: (question: string) => Promise<string>) =>
-  await wf({ DATABASE_URL: database.url }, ['after-restore', ...args], ask ? { ask } : {})
+const NO_DATABASE = 'postgres://127.0.0.1:1/x'
 
 const throwOh = () => {
   throw new Error('oh')
@@ -103,25 +96,46 @@ describe('wf', () => {
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/^Error: PostgreSQL at u@127\.0\.0\.1:1\/x does not answer .*Check that it is running/)
     expect(stderr).not.toContain('hunter2')
-    const withoutUser = await wf({ DATABASE_URL: 'postgres://127.0.0.1:1/x' }, ['runs', 'list'])
+    const withoutUser = await wf({ DATABASE_URL: NO_DATABASE }, ['runs', 'list'])
     expect(withoutUser.stderr).toContain('PostgreSQL at 127.0.0.1:1/x does not answer')
   })
 
-  test('as a process: sets the exit status, prints no colours into a pipe, survives a closed pipe, and reads UTF-8 only', async () => {
-    const env = { DATABASE_URL: database.url, LOCAL_DIR: '/nonexistent' }
-    const failed = await startProcess({ args: [main, 'runs', 'list'], env })
-    expect(await failed.exited).toMatchObject({ code: 1 })
-    expect(failed.stderr).toBe('Error: There is no organization yet. Create one with wf apply FILE.\n')
-    const script = '"$0" "$1" --help | head -n 1; echo "${PIPESTATUS[0]}"'
-    const piped = await startProcess({ command: 'bash', args: ['-c', script, process.execPath, main], env })
-    expect(await piped.exited).toMatchObject({ code: 0 })
-    expect(piped.stdout).toBe('Usage: wf COMMAND [options]\n0\n')
-    expect(piped.stderr).toBe('')
+  test('as a process: names files from where npm was called, prints no colours into a pipe, and reads UTF-8 only', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'wf-'))
+    await writeFile(join(folder, 'empty.yaml'), '')
+    const env = { INIT_CWD: folder, npm_lifecycle_event: 'wf', LOCAL_DIR: '/nonexistent', DATABASE_URL: NO_DATABASE }
+    const called = await startProcess({ args: [main, 'apply', 'empty.yaml'], env })
+    expect(await called.exited).toMatchObject({ code: 1 })
+    const message = 'empty.yaml: is empty; a manifest begins with "organization:"'
+    expect(called.stderr).toBe(`Error: Nothing was applied. One error:\n  ${message}\n`)
     const latin = String.raw`printf 'organization: { name: Caf\351 }' | "$0" "$1" apply -`
     const refused = await startProcess({ command: 'bash', args: ['-c', latin, process.execPath, main], env })
     expect(await refused.exited).toMatchObject({ code: 1 })
     expect(refused.stderr).toBe('Error: Standard input cannot be read: it is not UTF-8 text.\n')
+    await rm(folder, { recursive: true })
   })
+
+  test('survives a closed pipe', async () => {
+    const script = '"$0" "$1" --help | head -n 1; echo "${PIPESTATUS[0]}"'
+    const piped = await startProcess({ command: 'bash', args: ['-c', script, process.execPath, main] })
+    expect(await piped.exited).toMatchObject({ code: 0 })
+    expect(piped.stdout).toBe('Usage: wf COMMAND [options]\n0\n')
+    expect(piped.stderr).toBe('')
+  })
+
+  test.each([[['--help']], [['complete', '--', 'runs', 'list', '--']]])(
+    'loads neither database nor schemas for %j: that would take longer than all else',
+    async (args) => {
+      const hook = `import { registerHooks } from 'node:module'
+        registerHooks({ load: (url, context, next) => (process._rawDebug(url), next(url, context)) })`
+      const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
+      const program = await startProcess({ args: [...nodeArgs, main, ...args], env: { LOCAL_DIR: '/nonexistent' } })
+      expect(await program.exited).toMatchObject({ code: 0 })
+      const loaded = program.stderr.split('\n').filter((url) => url.startsWith('file:'))
+      expect(loaded.length).toBeGreaterThan(10)
+      expect(loaded.filter((url) => /packages\/database|typebox|ajv|node_modules\/pg/.test(url))).toEqual([])
+    },
+  )
 
   test('says that its output cannot be written', async () => {
     const full = await startProcess({
@@ -148,7 +162,7 @@ describe('wf', () => {
       const installed = [...new Set(imported)].filter((name) => !name?.startsWith('node:'))
       expect(new Set(installed)).toEqual(new Set(['commander', 'string-width']))
       // Of another program: it is not looked at.
-      const env = { DATABASE_URL: database.url, HOME: folder }
+      const env = { DATABASE_URL: NO_DATABASE, HOME: folder }
       const run = async (...args: string[]) => {
         const started = await startProcess({ args: [join(lib, 'main.js'), ...args], env })
         return [(await started.exited).code, started.stdout + started.stderr]
@@ -161,61 +175,4 @@ describe('wf', () => {
       await rm(folder, { recursive: true })
     }
   }, 30_000)
-})
-
-describe('wf after-restore', () => {
-  test('refuses while a service is connected, and without a confirmation', async () => {
-    const runner = createDatabase({ url: database.url, applicationName: 'runner' })
-    await runner.ping()
-    expect(await afterRestore(['--yes'])).toMatchObject(failure('services use the database: runner. Stop them first.'))
-    await runner.close()
-    expect(await afterRestore([])).toMatchObject(failure('--yes'))
-    expect(await afterRestore([], async () => 'yes')).toMatchObject({ exitStatus: 1 })
-  })
-
-  test('says what it ended', async () => {
-    expect((await afterRestore(['--yes', '--json'])).json()).toEqual({
-      runs: 0,
-      deliveries: 0,
-      schedules: 0,
-      resend_jobs: 0,
-    })
-    expect(await afterRestore([], async () => 'restored')).toMatchObject({
-      exitStatus: 0,
-      stdout: expect.stringContaining('0 runs ended as failed'),
-    })
-  })
-})
-
-describe('wf migrate', () => {
-  test('names the missing privilege, and is safe to run several times at once', async () => {
-    const { db } = database
-    await db.pool.query('DROP SCHEMA public CASCADE')
-    expect((await migrate()).stderr).toContain(
-      'The database has no schema "public": as its owner, run CREATE SCHEMA public.',
-    )
-    await db.pool.query('CREATE SCHEMA public')
-    await db.pool.query('REVOKE CREATE ON SCHEMA public FROM CURRENT_USER')
-    expect((await migrate()).stderr).toMatch(
-      /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/,
-    )
-    await db.pool.query('GRANT CREATE ON SCHEMA public TO CURRENT_USER')
-    expect(await wf({ DATABASE_URL: database.url }, ['runs', 'list'])).toMatchObject(
-      failure('the tables are missing. Run wf migrate.'),
-    )
-    const results = await Promise.all([migrate('--json'), migrate('--json'), migrate('--json')])
-    const applied = results.map(({ json }) => (json() as { applied: string[] }).applied)
-    expect(results.map(({ exitStatus }) => exitStatus)).toEqual([0, 0, 0])
-    expect(applied.flat().toSorted()).toEqual([...new Set(applied.flat())].toSorted())
-    expect(applied.flat()).toContain('001_organizations')
-    expect(await migrate()).toMatchObject({ exitStatus: 0, stdout: 'The database is up to date.\n' })
-  })
-
-  test('says how to create a database that does not exist', async () => {
-    const url = new URL(database.url)
-    url.pathname = '/no_such_database'
-    const { exitStatus, stderr } = await wf({ DATABASE_URL: url.href }, ['migrate'])
-    expect(exitStatus).toBe(1)
-    expect(stderr).toContain('the database in DATABASE_URL does not exist. Create it first')
-  })
 })
