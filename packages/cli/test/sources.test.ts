@@ -1,29 +1,60 @@
 import { randomBytes } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createServer } from 'node:http'
 import { MAX_RESENDS, newId } from '@workflow-service/database'
-import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
+import {
+  close,
+  freePort,
+  listen as listenOn,
+  type RecordedRequest,
+  startCustomerEndpoint,
+  waitUntil,
+} from '@workflow-service/testkit'
+import { checkServiceToken } from '@workflow-service/webhook-token'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { failure, watchWf, wf } from './support/wf.ts'
 
+type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
+
+const SECRET = 'the secret of the laptop'
+const SOURCE_SECRET = 'the secret of the source'
 const environment = useCliEnvironment()
-let endpoint: Awaited<ReturnType<typeof startCustomerEndpoint>>
+let endpoint: Endpoint
+let laptop: Endpoint
 let sourceId: string
+let savedAt: Date
 
-beforeEach(async () => {
+beforeAll(async () => {
   endpoint = await startCustomerEndpoint()
-  const source = orderIntakeSource(endpoint.url, { signing_secret: 'hunter2-hunter2' })
+  laptop = await startCustomerEndpoint()
+  const source = orderIntakeSource(endpoint.url, { signing_secret: SOURCE_SECRET })
   const applied = await environment.apply({ organization: { name: 'Acme' }, webhook_sources: [source] })
-  sourceId = (applied as { webhook_sources: { id: string }[] }).webhook_sources[0]?.id ?? ''
-})
-afterEach(async () => {
+  sourceId = (applied as { webhook_sources: { id: string }[] }).webhook_sources[0]!.id
+  savedAt = new Date()
+}, 60_000)
+afterAll(async () => {
   await endpoint.close()
-  await environment.clear()
+  await laptop.close()
+})
+beforeEach(async () => {
+  // The log keeps the request that verified the source.
+  await environment.db.prisma.delivery.deleteMany({ where: { createdAt: { gt: savedAt } } })
+  endpoint.reset()
+  laptop.reset()
+  laptop.answerWith(checkToken)
 })
 
+const tokenOf = ({ headers }: RecordedRequest) => headers['x-service-token']
+const checkToken = async (request: RecordedRequest, _index?: number, secret = SECRET) => ({
+  status: (await checkServiceToken(tokenOf(request), secret)).ok ? 200 : 401,
+})
+const listen = async (...args: string[]) => await wf(environment.env, ['listen', `${laptop.url}/orders`, ...args])
 const sources = async (...args: string[]) => await wf(environment.env, ['sources', ...args])
-const rotate = async (secretsKey: string) =>
-  await wf({ ...environment.env, SECRETS_KEY: secretsKey }, ['secrets', 'rotate', '--json'])
-const newKey = () => randomBytes(32).toString('base64')
+const send = async (payload: object, ...args: string[]) =>
+  await wf(environment.env, ['sources', 'send', 'order intake', '--payload', '-', ...args], {
+    input: JSON.stringify(payload),
+  })
+const logs = async (...args: string[]) => await wf(environment.env, ['logs', 'order intake', ...args])
 
 describe('wf sources list', () => {
   test('shows the name, the endpoint and whether requests are signed, never the secret', async () => {
@@ -33,7 +64,7 @@ describe('wf sources list', () => {
     expect(json.json()).toMatchObject([
       { name: 'Order intake', has_signing_secret: true, example_request_body: { order_id: 'A-1' } },
     ])
-    expect(stdout + json.stdout).not.toContain('hunter2')
+    expect(stdout + json.stdout).not.toContain(SOURCE_SECRET)
   })
 })
 
@@ -47,7 +78,7 @@ describe('wf sources pause and resume', () => {
     expect(refused).toMatchObject(failure('is paused: resume it first'))
     await sources('resume', 'Order intake')
     expect((await json()).json()).toMatchObject([{ paused_at: null }])
-    expect(endpoint.requests).toHaveLength(1)
+    expect(endpoint.requests).toHaveLength(0)
   })
 })
 
@@ -56,8 +87,8 @@ describe('wf sources test', () => {
     const { exitStatus, stdout } = await sources('test', 'ORDER INTAKE')
     expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^Confirmed\. Order intake answered with status 204 after \d+ ms\.\n$/)
-    expect(endpoint.requests).toHaveLength(2)
-    expect(endpoint.requests[1]?.json).toMatchObject({ data: { signing_secret: 'hunter2-hunter2' } })
+    expect(endpoint.requests).toHaveLength(1)
+    expect(endpoint.requests[0]?.json).toMatchObject({ data: { signing_secret: SOURCE_SECRET } })
   })
 
   test('exits with 1 and shows the reason when the endpoint does not confirm', async () => {
@@ -83,21 +114,149 @@ describe('wf sources test', () => {
   })
 })
 
-describe('wf secrets rotate', () => {
-  test('encrypts every secret with the first key, and exits with 1 and names each source whose key is not listed', async () => {
-    const next = newKey()
-    const failed = await rotate(next)
-    expect(failed.exitStatus).toBe(1)
-    expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
-    const both = await rotate(`${next},${environment.env['SECRETS_KEY']}`)
-    expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
-    expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
+describe('wf sources send', () => {
+  test('sends the example as a payload through the dispatcher, signed and logged', async () => {
+    endpoint.answerWith({ body: 'taken' })
+    const { exitStatus, stdout } = await sources('send', 'order intake')
+    expect(exitStatus).toBe(0)
+    expect(stdout).toMatch(/^Accepted\. Order intake answered with status 200 after .*\.\nIt answered "taken"\.\n$/)
+    const request = endpoint.requests.at(-1)!
+    expect(request.json).toEqual({ order_id: 'A-1' })
+    expect(await checkServiceToken(tokenOf(request), SOURCE_SECRET)).toMatchObject({ ok: true })
+    const logged = await logs('--limit', '1', '--json')
+    expect(logged.json()).toMatchObject([{ kind: 'payload', request_body: { order_id: 'A-1' }, run_id: null }])
+    const [{ id }] = logged.json() as [{ id: string }]
+    const { rows } = await environment.db.pool.query(
+      `SELECT actor_kind, target_name FROM audit_events WHERE action = 'webhook_source.tested' AND changes::text LIKE $1`,
+      [`%${id}%`],
+    )
+    expect(rows).toEqual([{ actor_kind: 'operator', target_name: 'Order intake' }])
+  })
+
+  test('exits with 1 and names what does not follow the example; nothing is sent then', async () => {
+    expect(await send({ order: 'A-1' })).toMatchObject({
+      exitStatus: 1,
+      stdout: expect.stringMatching(/^Not accepted\. Order intake: .*order_id: is required/),
+    })
+    expect(endpoint.requests).toHaveLength(0)
+  })
+
+  test.each([
+    ['[1]', 'must have a JSON object'],
+    ['{', 'is not JSON'],
+  ])('rejects the file %s', async (content, message) => {
+    const payload = await environment.writeFile('file.json', content)
+    expect(await sources('send', 'order intake', '--payload', payload)).toMatchObject(failure(message))
   })
 })
 
-const logs = async (...args: string[]) => await wf(environment.env, ['logs', 'order intake', ...args])
-const send = async (payload: object) =>
-  await wf(environment.env, ['sources', 'send', sourceId, '--payload', '-'], { input: JSON.stringify(payload) })
+describe('wf listen', () => {
+  test('sends the verification request with the headers of the dispatcher, without a database', async () => {
+    await sources('test', 'Order intake')
+    const real = endpoint.requests.at(-1)!
+    const { exitStatus } = await wf({}, ['listen', `${laptop.url}/orders`, '--secret', SECRET, '--once'])
+    expect(exitStatus).toBe(0)
+    const [local] = laptop.requests
+    expect(Object.keys(local?.headers ?? {})).toEqual(expect.arrayContaining(Object.keys(real.headers)))
+    expect(local?.headers).toMatchObject({
+      'user-agent': real.headers['user-agent'],
+      'content-type': 'application/json',
+    })
+    expect(local?.json).toEqual({
+      type: 'service.webhook.verification',
+      organization_id: expect.any(String),
+      source_id: expect.any(String),
+      data: { target_url: `${laptop.url}/orders`, signing_secret: SECRET, body_example: { message: 'Hello' } },
+    })
+    expect(Object.keys(local?.json as object)).toEqual(Object.keys(real.json as object))
+  })
+
+  test('shows each request with its token checked, and whether wrong tokens are answered with 401', async () => {
+    const { stdout } = await listen('--secret', SECRET, '--once')
+    expect(stdout).toMatch(
+      /✓ verification → 200 in .*\n[^]*X-Service-Token: \w+=* \(valid: signed with the secret at \d\d:/,
+    )
+    expect(stdout.match(/✓ verification with .* → 401/g)).toHaveLength(3)
+    const results = await Promise.all(laptop.requests.map((request) => checkServiceToken(tokenOf(request), SECRET)))
+    expect(results.map((check) => (check.ok ? 'valid' : check.reason))).toEqual([
+      'valid',
+      'missing',
+      'wrong_signature',
+      'too_old',
+    ])
+  })
+
+  test('exits with 1 when the endpoint accepts wrong tokens', async () => {
+    laptop.answerWith({ status: 204 })
+    const { exitStatus, stdout } = await listen('--secret', SECRET, '--once')
+    expect(exitStatus).toBe(1)
+    expect(stdout).toContain('✗ verification with no token → 204')
+    expect(stdout).toContain('Anyone could send this. Answer 401')
+  })
+
+  test('makes a secret and shows it, and repeats the verification until the endpoint confirms', async () => {
+    laptop.answerWith({ status: 401 })
+    const { output, ended } = watchWf({}, ['listen', `${laptop.url}/orders`])
+    await waitUntil(() => output().includes('Give your endpoint this signing secret'))
+    const [, secret] = /Signing secret +(\S{43})\n/.exec(output()) ?? []
+    laptop.answerWith((request, index) => checkToken(request, index, secret))
+    expect(await ended).toMatchObject({ exitStatus: 0 })
+    expect(output().match(/verification → 401/g)).toHaveLength(1)
+  })
+
+  test('forwards each new payload of the source as a marked copy, and sends the example without a source', async () => {
+    const args = ['listen', `${laptop.url}/orders`, '--secret', SECRET, '--source', 'order intake', '--json']
+    const { output, interrupt } = watchWf(environment.env, args)
+    await laptop.waitForRequests(4)
+    await waitUntil(() => output().split('\n').length > 5)
+    endpoint.answerWith({ status: 500 })
+    const sent = (await send({ order_id: 'B-2' }, '--json')).json() as { id: string }
+    await laptop.waitForRequests(5)
+    await waitUntil(() => output().includes(sent.id))
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
+    const copy = laptop.requests.at(-1)!
+    expect(copy.json).toEqual({ order_id: 'B-2' })
+    expect(copy.headers['x-copy-of']).toBe(sent.id)
+    expect(await checkServiceToken(tokenOf(copy), SECRET)).toMatchObject({ ok: true })
+    expect(output()).not.toContain(SOURCE_SECRET)
+    const lines = output().trimEnd().split('\n')
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({
+      kind: 'payload',
+      copy_of: sent.id,
+      status: 200,
+      as_expected: true,
+    })
+
+    const example = await environment.writeFile('example.json', { order_id: 'C-3' })
+    await listen('--secret', SECRET, '--example', example, '--once')
+    expect(laptop.requests.at(-1)?.json).toEqual({ order_id: 'C-3' })
+    expect(laptop.requests.at(-1)?.headers).not.toHaveProperty('x-copy-of')
+  })
+
+  test('names what is wrong with the endpoint or its address', async () => {
+    const { exitStatus, stdout } = await wf({}, ['listen', `${await freePort()}/orders`, '--once'])
+    expect(exitStatus).toBe(1)
+    expect(stdout).toMatch(/localhost:\d+\/orders[^]*✗ verification → .*ECONNREFUSED/)
+    for (const address of ['ftp://localhost', 'orders', '']) {
+      expect(await wf({}, ['listen', address])).toMatchObject({ exitStatus: 2 })
+    }
+    expect(await wf({}, ['listen', '6000'])).toMatchObject(
+      failure('fetch refuses the port of http://localhost:6000/; use another one.', 2),
+    )
+  })
+
+  test('reads the start of an answer that has no end', async () => {
+    const server = createServer((_incoming, response) => void response.write('x'.repeat(5_000)))
+    const port = await listenOn(server)
+    const startedMs = performance.now()
+    const { stdout } = await wf({}, ['listen', String(port), '--once'])
+    expect(stdout).toContain('✓ verification → 200')
+    // The deadline of one verification request.
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    await close(server)
+  })
+})
+
 const entries = async (...args: string[]) =>
   (await logs(...args, '--json')).json() as { kind: string; outcome: string; request_body: unknown }[]
 
@@ -152,7 +311,7 @@ describe('wf logs', () => {
       return id === 'A-3' ? await delayed : { status: 200 }
     })
     const slow = send({ order_id: 'A-3' })
-    await endpoint.waitForRequests(3)
+    await endpoint.waitForRequests(2)
     await send({ order_id: 'A-4' })
     await waitUntil(() => bodies().includes('A-4'))
     answerNow({ status: 200 })
@@ -160,12 +319,6 @@ describe('wf logs', () => {
     await waitUntil(() => bodies().includes('A-3'))
     expect(await interrupt()).toMatchObject({ exitStatus: 130 })
     expect(bodies()).toEqual([undefined, 'A-2', 'A-4', 'A-3'])
-  })
-
-  test('finds the log of a deleted source by its id', async () => {
-    await environment.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
-    expect(await logs()).toMatchObject({ exitStatus: 1 })
-    expect(await wf(environment.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
   })
 })
 
@@ -199,5 +352,30 @@ describe('wf deliveries resend', () => {
     })
     const twice = ['--where', 'outcome=rejected', '--where', 'outcome=timed_out']
     expect(await resend(...twice)).toMatchObject(failure('outcome is given twice', 2))
+  })
+})
+
+// Last: they change the stored key, and delete the source.
+const rotate = async (secretsKey: string) =>
+  await wf({ ...environment.env, SECRETS_KEY: secretsKey }, ['secrets', 'rotate', '--json'])
+const newKey = () => randomBytes(32).toString('base64')
+
+describe('wf secrets rotate', () => {
+  test('encrypts every secret with the first key, and exits with 1 and names each source whose key is not listed', async () => {
+    const next = newKey()
+    const failed = await rotate(next)
+    expect(failed.exitStatus).toBe(1)
+    expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
+    const both = await rotate(`${next},${environment.env['SECRETS_KEY']}`)
+    expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
+    expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
+  })
+})
+
+describe('wf logs of a deleted source', () => {
+  test('is found by the id', async () => {
+    await environment.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
+    expect(await logs()).toMatchObject({ exitStatus: 1 })
+    expect(await wf(environment.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
   })
 })
