@@ -1,6 +1,7 @@
 """
-Makes calls for the tests. Reads a line of JSON: `kind`, `client` (options), `calls` (a list of [method, arguments,
-keyword arguments]) and `at_once`. Prints a line of JSON with the results, in the order of the calls.
+Makes calls for the tests. Reads lines of JSON: `kind`, `client` (options), `calls` (a list of [method, arguments,
+keyword arguments]) and `at_once`. Prints a line of JSON for each as soon as it has ended: the results, in the order of
+the calls.
 """
 
 import asyncio
@@ -8,6 +9,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from inspect import isawaitable
+from threading import Thread
 
 from workflow_service import AsyncWorkflowClient, CallOptions, WorkflowClient, WorkflowServiceError
 
@@ -59,8 +61,12 @@ async def run_async(task, options):
         return await asyncio.gather(*(one(each) for each in task["calls"]))
 
 
-for line in sys.stdin:
+def answer(line):
     task = json.loads(line)
     options = task["client"]
     results = run_sync(task, options) if task["kind"] == "sync" else asyncio.run(run_async(task, options))
     print(json.dumps(results), flush=True)
+
+
+for line in sys.stdin:
+    Thread(target=answer, args=(line,)).start()
