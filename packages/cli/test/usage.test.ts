@@ -72,13 +72,6 @@ describe('wf', () => {
     expect(names.filter(isAbsent)).toEqual([])
   })
 
-  test('prints its version', async () => {
-    expect(await wf({}, ['--version'])).toMatchObject({
-      exitStatus: 0,
-      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
-    })
-  })
-
   test('exits with 2 if --since is after --until', async () => {
     const { exitStatus, stderr } = await wf({}, ['runs', 'list', '--since', '2026-02-01', '--until', '2026-01-01'])
     expect(exitStatus).toBe(2)

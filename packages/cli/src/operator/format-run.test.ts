@@ -6,6 +6,11 @@ const at = (ms: number) => new Date(Date.UTC(2026, 0, 31, 9, 0, 0, ms))
 const id = (digit: number) => `01890a5d-ac96-774b-bcce-${String(digit).repeat(12)}`
 const delivery = { id: id(7), source_id: id(8), source_name: 'Order intake' }
 
+type Step = RunDetails['steps'][number]
+/** The position is not shown. */
+const step = <Kind extends Step['kind']>(ms: number, kind: Kind, data: Extract<Step, { kind: Kind }>['data']) =>
+  ({ position: 0, createdAt: at(ms), kind, data }) as Step
+
 const run: RunDetails = {
   approvals: [],
   id: id(1),
@@ -25,56 +30,35 @@ const run: RunDetails = {
   input_message: 'New:',
   request_id: 'request-1',
   steps: [
-    { position: 0, createdAt: at(30), kind: 'message', data: { agent: 'openai-compatible:m', text: 'New:\norder' } },
-    {
-      position: 1,
-      createdAt: at(500),
-      kind: 'model_answer',
-      data: {
-        turn: 1,
-        model: 'm',
-        finish_reason: 'tool-calls',
-        input_tokens: 120,
-        output_tokens: null,
-        parts: [
-          { type: 'reasoning', text: 'hm' },
-          { type: 'text', text: 'I send it.' },
-          { type: 'tool_call', call_id: 'c1', tool: 'order_intake', source_id: id(8), arguments: {}, fault: null },
-          { type: 'tool_call', call_id: 'c2', tool: 'nothing', source_id: null, arguments: {}, fault: 'no such tool' },
-        ],
-      },
-    },
-    {
-      position: 2,
-      createdAt: at(510),
-      kind: 'tool_call',
-      data: { call_id: 'c1', tool: 'order_intake', delivery: { ...delivery, payload: { order_id: 'A-1' } } },
-    },
-    {
-      position: 3,
-      createdAt: at(900),
-      kind: 'tool_result',
-      data: {
-        call_id: 'c1',
-        tool: 'order_intake',
-        ok: false,
-        text: 'Not accepted.',
-        delivery: { ...delivery, outcome: 'rejected', status: 422, answer: null, reason: 'The endpoint answered 422.' },
-      },
-    },
-    {
-      position: 4,
-      createdAt: at(950),
-      kind: 'tool_call',
-      data: { call_id: 'c3', tool: 'read_file', arguments: { path: 'a.md' } },
-    },
-    {
-      position: 5,
-      createdAt: at(960),
-      kind: 'tool_result',
-      data: { call_id: 'c3', tool: 'read_file', ok: true, text: '# A' },
-    },
-    { position: 6, createdAt: at(970), kind: 'note', data: { code: 'history_shortened', text: '2 turns left out' } },
+    step(30, 'message', { agent: 'openai-compatible:m', text: 'New:\norder' }),
+    step(500, 'model_answer', {
+      turn: 1,
+      model: 'm',
+      finish_reason: 'tool-calls',
+      input_tokens: 120,
+      output_tokens: null,
+      parts: [
+        { type: 'reasoning', text: 'hm' },
+        { type: 'text', text: 'I send it.' },
+        { type: 'tool_call', call_id: 'c1', tool: 'order_intake', source_id: id(8), arguments: {}, fault: null },
+        { type: 'tool_call', call_id: 'c2', tool: 'nothing', source_id: null, arguments: {}, fault: 'no such tool' },
+      ],
+    }),
+    step(510, 'tool_call', {
+      call_id: 'c1',
+      tool: 'order_intake',
+      delivery: { ...delivery, payload: { order_id: 'A-1' } },
+    }),
+    step(900, 'tool_result', {
+      call_id: 'c1',
+      tool: 'order_intake',
+      ok: false,
+      text: 'Not accepted.',
+      delivery: { ...delivery, outcome: 'rejected', status: 422, answer: null, reason: 'The endpoint answered 422.' },
+    }),
+    step(950, 'tool_call', { call_id: 'c3', tool: 'read_file', arguments: { path: 'a.md' } }),
+    step(960, 'tool_result', { call_id: 'c3', tool: 'read_file', ok: true, text: '# A' }),
+    step(970, 'note', { code: 'history_shortened', text: '2 turns left out' }),
   ],
   deliveries: [
     {
@@ -110,10 +94,10 @@ describe('formatRun', () => {
 
   test('begins with what a parked run waits for, until the run continues', () => {
     const text = 'The API of openai:m limits requests. The run waits.'
-    const note = { position: 7, createdAt: at(980), kind: 'note' as const, data: { code: 'run_parked', text } }
+    const note = step(980, 'note', { code: 'run_parked', text })
     const parked = { ...run, status: 'queued' as const, finished_at: null, steps: [...run.steps, note] }
     expect(formatRun(terminal, parked)).toContain(`  waits         ${text}\n\n`)
-    const pause = { ...note, data: { code: 'source_paused', text } }
+    const pause = step(980, 'note', { code: 'source_paused', text })
     expect(formatRun(terminal, { ...parked, steps: [...run.steps, pause] })).toContain(`  waits         ${text}\n\n`)
     expect(formatRun(terminal, { ...parked, status: 'running' })).not.toContain('  waits ')
     expect(formatRun(terminal, { ...parked, steps: run.steps })).not.toContain('  waits ')
@@ -146,11 +130,10 @@ describe('formatRun', () => {
 
   test('shows texts from outside without the tags that mark them for a model', () => {
     const text = `A new order\n\n${tagged('B-7 <b>')}\n${tagged('<data-x>')}`
-    const step = { ...run.steps[0]!, kind: 'message' as const, data: { agent: 'm', text } }
-    const shown = formatRun(terminal, { ...run, steps: [step] })
+    const shown = formatRun(terminal, { ...run, steps: [step(30, 'message', { agent: 'm', text })] })
     expect(shown).toMatch(/│ A new order\n +│ B-7 <b>\n +│ <data-x>\n/)
     expect(shown).not.toContain('<data-0')
-    const unmatched = { ...step, data: { agent: 'm', text: 'a </data-0123456789abcdef> b' } }
+    const unmatched = step(30, 'message', { agent: 'm', text: 'a </data-0123456789abcdef> b' })
     expect(formatRun(terminal, { ...run, steps: [unmatched] })).toContain('a </data-0123456789abcdef> b')
   })
 
@@ -164,8 +147,7 @@ describe('formatRun', () => {
 test('a payload that the model sends again is shown with the reason and the earlier delivery', () => {
   const send_again = { delivery_id: id(6), reason: 'Repeated orders are ignored.' }
   const data = { call_id: 'c9', tool: 'send_again', delivery: { ...delivery, payload: {}, send_again } }
-  const steps: RunDetails['steps'] = [{ position: 0, createdAt: at(30), kind: 'tool_call', data }]
-  expect(formatRun({ isColoured: false, columns: undefined } as never, { ...run, steps })).toContain(
+  expect(formatRun(terminal, { ...run, steps: [step(30, 'tool_call', data)] })).toContain(
     `sends to Order intake, delivery ${id(7)}, again after ${id(6)}: Repeated orders are ignored.`,
   )
 })
