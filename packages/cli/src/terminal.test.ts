@@ -3,6 +3,7 @@ import stringWidth from 'string-width'
 import {
   CLEAR_LINE,
   type Column,
+  createTerminal,
   guardTerminal,
   paint,
   renderTable,
@@ -62,6 +63,14 @@ describe('guardTerminal', () => {
     guarded.write(`${CLEAR_LINE}${paint(guarded, 'red', 'Error: \u001b[32mfine')}`)
     expect(guarded.written.join('')).toBe('\u001b[2K\u001b[G\u001b[31mError: \\u001b[32mfine\u001b[39m')
   })
+})
+
+test('a terminal whose errors go to a file writes them without colours', () => {
+  const written: string[] = []
+  const stream = { write: (text: string) => void written.push(text), hasColors: () => true }
+  const created = createTerminal({ stdin: {}, stdout: { ...stream, isTTY: true }, stderr: stream } as never)
+  for (const write of [created.write, created.writeError]) write(paint(created, 'red', 'Error:'))
+  expect(written).toEqual(['\u001b[31mError:\u001b[39m', 'Error:'])
 })
 
 describe('renderTable', () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { relative } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { styleText } from 'node:util'
+import { stripVTControlCharacters, styleText } from 'node:util'
 import stringWidth from 'string-width'
 
 /** The output of a command line program. */
@@ -20,15 +20,16 @@ export interface Terminal {
   readonly ask?: ((question: string, options?: { isSecret?: boolean }) => Promise<string>) | undefined
 }
 
+type Streams = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr'>
+
 export type Format = Parameters<typeof styleText>[0]
 
 /** Creates the terminal of this process. Nothing else may use its output: see `guardTerminal`. */
-export function createTerminal(): Terminal {
-  // oxlint-disable-next-line no-restricted-properties -- The one place that writes to them.
-  const { stdin, stdout, stderr } = process
+// oxlint-disable-next-line no-restricted-properties -- The one place that writes to them.
+export function createTerminal({ stdin, stdout, stderr }: Streams = process): Terminal {
   return guardTerminal({
     write: (text) => stdout.write(text),
-    writeError: (text) => stderr.write(text),
+    writeError: (text) => stderr.write(stderr.isTTY ? text : stripVTControlCharacters(text)),
     isColoured: stdout.isTTY && stdout.hasColors(),
     columns: stdout.isTTY ? stdout.columns : undefined,
     ask:
