@@ -40,7 +40,7 @@ export async function listen(ctx: CliContext, endpoint: string, options: Options
   const url = parseEndpoint(endpoint)
   const forwarded = await openForwarding(ctx, options)
   const signal = ctx.interrupted(options.timeout)
-  const session = await openSession(ctx, url, options, forwarded?.source)
+  const session = await openSession(ctx, url, options, forwarded)
   const show = createShow(session, (options.json ? createJsonPrinter : createTextPrinter)(terminal, session))
   const isConfirmed = await verify(session, show, { signal, isOnce: options.once ?? false })
   // Before the further requests: a payload that is sent when they are shown is not missed.
@@ -70,17 +70,18 @@ async function openSession(
   ctx: CliContext,
   url: string,
   options: Options,
-  source: Forwarding['source'] | undefined,
+  forwarded: Forwarding | undefined,
 ): Promise<Session> {
   const given = options.example === undefined ? undefined : await readExample(ctx, options.example)
-  const isUnsigned = source !== undefined && !source.hasSigningSecret && options.secret === undefined
+  const source = forwarded?.source
+  const isUnsigned = source !== undefined && !source.has_signing_secret && options.secret === undefined
   const named = options.secret === '-' ? (await ctx.readInput()).trim() : options.secret
   if (named === '') throw new CliError('The signing secret is empty.')
   const secret = isUnsigned ? null : (named ?? randomBytes(32).toString('base64url'))
-  const example = given ?? source?.exampleRequestBody ?? DEFAULT_EXAMPLE
+  const example = given ?? source?.example_request_body ?? DEFAULT_EXAMPLE
   const body = {
     type: VERIFICATION_TYPE,
-    organization_id: source?.organizationId ?? '00000000-0000-8000-8000-000000000001',
+    organization_id: forwarded?.organizationId ?? '00000000-0000-8000-8000-000000000001',
     source_id: source?.id ?? '00000000-0000-8000-8000-000000000002',
     data: { target_url: url, signing_secret: secret, body_example: example },
   }

@@ -1,15 +1,13 @@
 import { UUID_PATTERN } from '@workflow-service/contract'
 import { deleteDelivery, deleteRun as deleteRunRows, eraseUser, findUsersOfPerson } from '@workflow-service/database'
+import type { CommonOptions } from '../cli-command.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { CommandResult } from '../command-result.ts'
 import { confirm } from './confirm.ts'
 import { findId, findOrganization } from './find.ts'
 
-interface Options {
-  readonly organization?: string
-  readonly yes?: boolean
-}
+type Options = CommonOptions & { readonly yes?: boolean }
 
 /** `wf people erase PERSON` */
 export async function erasePerson(ctx: OperatorContext, given: string, options: Options): Promise<CommandResult> {

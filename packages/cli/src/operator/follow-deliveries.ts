@@ -77,13 +77,8 @@ export async function openForwarding(operator: OperatorContext, given: string, o
   if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
   const query = { sourceId, kind: 'payload', limit: 1 } as const
   return {
-    source: {
-      id: sourceId,
-      organizationId: organization.id,
-      name: source.name,
-      hasSigningSecret: source.has_signing_secret,
-      exampleRequestBody: source.example_request_body,
-    },
+    source,
+    organizationId: organization.id,
     /** Resolves when every later payload will be among them. Those that were never sent are left out. */
     payloads: async (signal: AbortSignal) =>
       payloadsAfter((await listDeliveries(ctx.db, organization.id, query)).rows, signal),
