@@ -2,7 +2,7 @@ import { createApiKey, newId } from '@workflow-service/database'
 import { mcpHandler, startCustomerEndpoint, startLookupServer } from '@workflow-service/testkit'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { wf } from './support/wf.ts'
+import { failure, wf } from './support/wf.ts'
 
 type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
@@ -293,18 +293,14 @@ describe('wf apply writes nothing and exits with 1', () => {
 
   test('when it needs the dispatcher and its settings are missing', async () => {
     const file = await environment.writeFile('manifest.yaml', manifest(source()))
-    const { exitStatus, stderr } = await wf({ DATABASE_URL: environment.env.DATABASE_URL }, ['apply', file])
-    expect(exitStatus).toBe(1)
-    expect(stderr).toMatch(/DISPATCHER_URL is missing.*\n.*INTERNAL_API_TOKEN is missing/)
+    const message = /DISPATCHER_URL is missing.*\n.*INTERNAL_API_TOKEN is missing/
+    expect(await wf({ DATABASE_URL: environment.env.DATABASE_URL }, ['apply', file])).toMatchObject(failure(message))
     expect(await environment.db.prisma.organization.count()).toBe(0)
   })
 
   test('when a file cannot be read', async () => {
-    const { exitStatus, stderr } = await run('apply', 'no-such-file.yaml')
-    expect({ exitStatus, stderr }).toEqual({
-      exitStatus: 1,
-      stderr: 'Error: no-such-file.yaml cannot be read: there is no such file.\n',
-    })
+    const message = 'Error: no-such-file.yaml cannot be read: there is no such file.\n'
+    expect(await run('apply', 'no-such-file.yaml')).toMatchObject(failure(message))
   })
 })
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { startProcess } from '@workflow-service/testkit'
 import { COMMANDS } from '../src/commands.ts'
-import { wf } from './support/wf.ts'
+import { failure, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -73,15 +73,14 @@ describe('wf', () => {
   })
 
   test('exits with 2 if --since is after --until', async () => {
-    const { exitStatus, stderr } = await wf({}, ['runs', 'list', '--since', '2026-02-01', '--until', '2026-01-01'])
-    expect(exitStatus).toBe(2)
-    expect(stderr).toMatch(/^Error: --since \(2026-02-01T.*\) must be before --until \(2026-01-01T/)
+    const message = /^Error: --since \(2026-02-01T.*\) must be before --until \(2026-01-01T/
+    const ended = await wf({}, ['runs', 'list', '--since', '2026-02-01', '--until', '2026-01-01'])
+    expect(ended).toMatchObject(failure(message, 2))
   })
 
   test('exits with 1 on a missing setting and names it with an example', async () => {
-    const { exitStatus, stderr } = await wf({}, ['keys', 'list'])
-    expect(exitStatus).toBe(1)
-    expect(stderr).toMatch(/DATABASE_URL is missing\. .*Example: DATABASE_URL=postgres:/)
+    const message = /DATABASE_URL is missing\. .*Example: DATABASE_URL=postgres:/
+    expect(await wf({}, ['keys', 'list'])).toMatchObject(failure(message))
   })
 
   test('names the server when PostgreSQL does not answer, without the password', async () => {
