@@ -61,5 +61,11 @@ export function isExactNumber(source: string): boolean {
   return canonicalNumber(source) === canonicalNumber(String(value))
 }
 
+/** Whether a double does not keep the digits of a decimal number of YAML, such as +1.5 or .5. */
+export function isRoundedDecimal(source: string): boolean {
+  const hasMany = source.replaceAll(/\D/g, '').length > 15
+  return hasMany && !isExactNumber(source.replace(/^\+/, '').replace(/^(-?)\./, '$10.'))
+}
+
 /** A double keeps 15 digits of any number. Most numbers have fewer, and need no comparison of their digits. */
 const FEW_DIGITS = /^-?(?!.{17})\d{1,15}(?:\.\d+)?$/

@@ -26,7 +26,7 @@ import {
 } from 'yaml'
 import { type Evaluation, withItem } from './evaluation.ts'
 import type { Purpose } from './check-expression.ts'
-import { isExactNumber } from './convert-value.ts'
+import { isRoundedDecimal } from './convert-value.ts'
 import { compileExpression, type Expression, ExpressionError } from './expression.ts'
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
@@ -196,11 +196,10 @@ async function readYaml(
   }
 }
 
-/** Whether a double does not keep the digits of a number of YAML, such as +1.5 or .5. It keeps 15 of any number. */
+/** Whether JSON does not keep the digits of a number. */
 function isRounded({ value, source = '' }: Scalar): boolean {
   if (typeof value === 'bigint') return !Number.isSafeInteger(Number(value))
-  if (typeof value !== 'number' || source.replaceAll(/\D/g, '').length <= 15) return false
-  return !isExactNumber(source.replace(/^\+/, '').replace(/^(-?)\./, '$10.'))
+  return typeof value === 'number' && isRoundedDecimal(source)
 }
 
 /** In the words of YAML, and with the fields that exist. Undefined if the error's own message says it all. */

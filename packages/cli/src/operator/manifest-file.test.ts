@@ -89,6 +89,13 @@ describe('parseManifest', () => {
     expect(JSON.stringify(value)).toContain('"filters":{"id":12345678901234567890,"small":7}')
   })
 
+  test('rejects decimals whose digits a double would round', () => {
+    const filters = 'filters: { half: .5, pi: 3.14159265358979,\n rate: -.12345678901234567890 }'
+    expect(errorsOf(`organization: { name: A }\n${filters}`)).toEqual([
+      '3 : -.12345678901234567890 is a number with more digits than are kept; write fewer, or a text in quotes',
+    ])
+  })
+
   test('treats __proto__ as an ordinary key', () => {
     expect(errorsOf('organization: { name: A }\n__proto__: { suspended: true }\n')).toEqual([
       '2 __proto__: is not a known field; remove it',

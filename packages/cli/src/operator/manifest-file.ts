@@ -1,6 +1,7 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { manifestErrors, toManifest } from '@workflow-service/database/manifest'
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
+import { isRoundedDecimal } from '@workflow-service/rules/convert-value'
+import { type Document, isNode, LineCounter, parseDocument, visit } from 'yaml'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { readText } from '../read-file.ts'
@@ -25,6 +26,7 @@ export interface FileError extends ManifestFieldError {
 const MAX_ALIASES = 100
 const TOO_MANY_ALIASES = `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
 const NESTED_TOO_DEEPLY = 'is nested too deeply'
+const TOO_MANY_DIGITS = 'is a number with more digits than are kept; write fewer, or a text in quotes'
 
 /** In place of the messages of the YAML library, which address programmers. */
 const ADVICE: Readonly<Record<string, string>> = {
@@ -115,6 +117,14 @@ export function parseManifest(
   if (document.contents === null) return invalid({ message: 'is empty; a manifest begins with "organization:"' })
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
+    const rounded: { message: string; line: number }[] = []
+    visit(document, {
+      Scalar(_key, { value, source = '', range }) {
+        if (typeof value !== 'number' || !isRoundedDecimal(source)) return
+        rounded.push({ message: `${source} ${TOO_MANY_DIGITS}`, line: lineAt(range![0]) })
+      },
+    })
+    if (rounded.length > 0) return invalid(...rounded)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES, reviver: keepDigits })
     const errors = manifestErrors(value)
       .map((error) => ({ file: name, ...error, line: lineOf(error.path) }))
