@@ -66,8 +66,7 @@ async function test(args) {
   // Says what the tests lack, and installs it where it can. A test that lacks something fails with what to do.
   await runNode(['packages/dev-servers/src/prepare-tests.ts'])
   if (running.signals.size > 0) return interruptedStatus()
-  // Beside the tests, which leave a fifth of two processors idle. Printed after them.
-  const checksBeside = Promise.all([
+  const checks = await Promise.all([
     // The linter loads every type anyway: a compiler beside it would do the same work again.
     runCheck('Type-check and lint', [
       'node_modules/oxlint/bin/oxlint',
@@ -76,28 +75,25 @@ async function test(args) {
       '--deny-warnings',
     ]),
     runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
+    // Once before the tests, so that test files that run at the same time do not all build it.
+    runCheck('Build of the page', ['packages/console/build.ts']),
   ])
-  // Before the tests, so that test files that run at the same time do not all build it.
-  const build = await runCheck('Build of the page', ['packages/console/build.ts'])
-  if (running.signals.size > 0) return interruptedStatus()
-  print(build.report)
   print('Tests:')
   const { status, passed, failed } = await runJest(args)
   if (running.signals.size > 0) return interruptedStatus()
-  const checks = await checksBeside
-  for (const { report } of checks) print(report)
-  const failedChecks = [build, ...checks].filter((check) => check.status !== 0).map(({ name }) => name)
-  if (failedChecks.length > 0) print(`Failed beside the tests: ${failedChecks.join(', ')} (see above)`)
+  const failedChecks = checks.filter((check) => check.status !== 0).map(({ name }) => name)
+  if (failedChecks.length > 0) print(`Failed before the tests: ${failedChecks.join(', ')} (see above)`)
   print(`${passed} passed, ${failed} failed`)
   return failedChecks.length > 0 ? 1 : status
 }
 
-/** Runs a script. Resolves to its status, and to a report with its duration, and with its output only if it failed. */
+/** Runs a script. Prints its duration, and its output only if it failed. */
 async function runCheck(name, args) {
   const startedMs = Date.now()
   const { status, output } = await runInBackground([NODE, ...args])
-  const result = `${name}: ${status === 0 ? 'done' : 'FAILED'} (${secondsSince(startedMs)})`
-  return { name, status, report: status === 0 ? result : `${result}\n${output.trimEnd()}` }
+  print(`${name}: ${status === 0 ? 'done' : 'FAILED'} (${secondsSince(startedMs)})`)
+  if (status !== 0) print(output.trimEnd())
+  return { name, status }
 }
 
 /** Runs all tests, and counts them. A test file that cannot be loaded counts as one failed test. */
@@ -134,8 +130,7 @@ async function installIfNeeded() {
     return
   }
   // pnpm runs this script too, but not when only the schema has changed.
-  const { status, report } = await runCheck('Generating the database client', [PRISMA_INPUTS[1]])
-  print(report)
+  const { status } = await runCheck('Generating the database client', [PRISMA_INPUTS[1]])
   if (status !== 0) throw new UserError('The database client could not be generated; the reason is above.')
   mkdirSync(dirname(STAMP_FILE), { recursive: true })
   writeFileSync(STAMP_FILE, `${JSON.stringify(wanted)}\n`)
