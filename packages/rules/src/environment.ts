@@ -115,7 +115,7 @@ function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): vo
   const lengths = values.map((value) => (typeof value === 'string' ? value.length : 0))
   const length = lengths.reduce((sum, each) => sum + each, 0)
   if (name === '_+_') meter.chargeText(length)
-  else meter.charge(length * (name === 'contains' && length > LONG_TEXT ? 3 / 8 : (STEPS_PER_CHARACTER[name] ?? 1 / 8)))
+  else meter.charge(length * (name === 'contains' && length > LONG_TEXT ? 1 / 2 : (STEPS_PER_CHARACTER[name] ?? 1 / 8)))
   const [text, pattern] = values
   if ((name === 'matches' || name === 'capture') && typeof text === 'string' && typeof pattern === 'string') {
     const weight = weighPattern(pattern)
