@@ -225,7 +225,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await addWorkflow(acme, 'Paint fences')
 
   // Nothing of one is visible in the other.
-  await follow(page, '/workflows')
+  await show(page, '/workflows')
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
   await button('Organization: Northwind').click()
