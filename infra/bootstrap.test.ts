@@ -174,7 +174,7 @@ describe('the bootstrap', () => {
       expect([file, status, stdout === '', stderr]).toEqual([file, 0, calls.length === 0, ''])
       expect([file, ...(await takeCalls())]).toEqual([file, ...calls, 'main'])
     }
-  }, 120_000)
+  })
 
   test('fails npm test when a check before the tests fails, though all tests pass, and counts them', async () => {
     for (const file of ['dev-servers/src/prepare-tests.ts', 'console/build.ts']) await write(`packages/${file}`, '')

@@ -15,7 +15,8 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/.local/'],
   // Faked in the process that also runs Node's own code, these would stop its streams.
   fakeTimers: { doNotFake: ['nextTick', 'queueMicrotask'] },
-  testTimeout: 60_000,
+  // For a test that hangs: on a busy machine the longest take minutes. What a test waits for has a limit of its own.
+  testTimeout: 300_000,
   // The servers that the tests start need processors too. With 2 processors, five workers use the time in which some of
   // them wait.
   maxWorkers: availableParallelism() > 10 ? '50%' : 5,

@@ -24,4 +24,4 @@ test('the command of SECURITY.md lists what the services depend on, and no devel
   const names = components.map(({ name }) => name)
   expect(names).toEqual(expect.arrayContaining(['amqplib', 'commander', 'express', 'pg', 'pino']))
   expect(['jest', 'oxlint', 'react', 'vite'].filter((name) => names.includes(name))).toEqual([])
-}, 120_000)
+})

@@ -56,4 +56,4 @@ test('runner and dispatcher in one process verify a source, run starts, send not
   answerWhileStopping()
   expect(await process.exited).toMatchObject({ code: 0 })
   expect(await readLastRun()).toEqual({ status: 'succeeded', attempts: 1, outcomes: ['accepted'] })
-}, 120_000)
+})

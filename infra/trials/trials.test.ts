@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { migrate } from '@workflow-service/database'
 import {
   cloneDatabase,
@@ -39,7 +39,7 @@ beforeAll(async () => {
   ;[broker, database] = await Promise.all([startRabbitMq(), startPostgres()])
   shared = { rabbitMq: { ...broker, stop: async () => {} }, openDatabase, log }
   await migrate({ databaseUrl: database.url })
-}, 300_000)
+})
 afterAll(() => Promise.all([broker.stop(), database.stop()]))
 
 /** Gives each trial a database of its own. */
@@ -47,8 +47,6 @@ async function openDatabase(): Promise<PrivatePostgres> {
   const { url, drop } = await cloneDatabase({ adminUrl: database.adminUrl, templateUrl: database.url })
   return { ...database, url, stop: drop }
 }
-
-jest.setTimeout(300_000)
 
 describe('a small trial keeps every promise', () => {
   test('chaos: random parts are killed under load', async () => {
@@ -133,7 +131,7 @@ describe('an attack', () => {
   let target: AttackTarget
   beforeAll(async () => {
     target = await startAttackTarget({}, shared)
-  }, 120_000)
+  })
   afterAll(() => target[Symbol.asyncDispose]())
 
   // Of the application and the runs, those that end within seconds.
@@ -144,7 +142,6 @@ describe('an attack', () => {
       const { violations } = await runAttack(target, attack, { seconds: 0.5, loadMs: 100, findsDelays: false })
       expect(violations).toEqual([])
     },
-    60_000,
   )
 })
 

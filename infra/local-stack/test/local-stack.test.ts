@@ -35,7 +35,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const stack of stacks) await stack.stop(60_000)
   await rm(folder, { recursive: true, force: true })
-}, START_MS)
+})
 
 async function run(env: Record<string, string> = {}, nodeOptions: string[] = [], readyLine?: string): Promise<Stack> {
   const stack = await startProcess({
@@ -133,104 +133,100 @@ async function stopWhileStarting(): Promise<void> {
 }
 
 describe('npm start', () => {
-  test(
-    'shows a start and its webhook, also after starts that were stopped at any moment, continues with its data after SIGKILL, and stops on Ctrl-C',
-    async () => {
-      await stopWhileStarting()
-      const first = await startUntilReady()
-      expect(first.stderr).toBe('')
-      const output = first.stdout
-      const inOrder = [
-        '✓ PostgreSQL',
-        '✓ Dispatcher',
-        'POST http',
-        '202 Accepted',
-        '/orders',
-        'authentic',
-        '/setup#',
-        'curl -X POST',
-      ]
-      const positions = inOrder.map((text) => output.indexOf(text))
-      expect(positions).toEqual(positions.toSorted((a, b) => a - b))
-      expect(positions).not.toContain(-1)
-      expect(output).not.toContain('\u001b')
-      expect(output).toContain('"order_id": "A-1001"')
-      expect(existsSync(join(localDir, '.gitignore'))).toBe(true)
+  test('shows a start and its webhook, also after starts that were stopped at any moment, continues with its data after SIGKILL, and stops on Ctrl-C', async () => {
+    await stopWhileStarting()
+    const first = await startUntilReady()
+    expect(first.stderr).toBe('')
+    const output = first.stdout
+    const inOrder = [
+      '✓ PostgreSQL',
+      '✓ Dispatcher',
+      'POST http',
+      '202 Accepted',
+      '/orders',
+      'authentic',
+      '/setup#',
+      'curl -X POST',
+    ]
+    const positions = inOrder.map((text) => output.indexOf(text))
+    expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+    expect(positions).not.toContain(-1)
+    expect(output).not.toContain('\u001b')
+    expect(output).toContain('"order_id": "A-1001"')
+    expect(existsSync(join(localDir, '.gitignore'))).toBe(true)
 
-      const saved = await readEnvFile()
-      for (const file of ['env', 'logs/app.log', 'logs/postgres.log']) {
-        expect([file, (await stat(join(localDir, file))).mode & 0o777]).toEqual([file, 0o600])
-      }
-      const [, token] = /X-Service-Token: (\S+)/i.exec(output) ?? []
-      expect(await checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
-      // The webhook arrives before the run ends.
-      await waitUntil(async () => (await listRuns())[0]?.status === 'succeeded')
+    const saved = await readEnvFile()
+    for (const file of ['env', 'logs/app.log', 'logs/postgres.log']) {
+      expect([file, (await stat(join(localDir, file))).mode & 0o777]).toEqual([file, 0o600])
+    }
+    const [, token] = /X-Service-Token: (\S+)/i.exec(output) ?? []
+    expect(await checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
+    // The webhook arrives before the run ends.
+    await waitUntil(async () => (await listRuns())[0]?.status === 'succeeded')
 
-      // The same request as the printed curl command.
-      const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
-      const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(output) ?? []
-      const [, body = ''] = /-d '(.*)'/.exec(output) ?? []
-      await got.post(url, { body, headers: { authorization: key, 'content-type': 'application/json' } })
-      await waitUntil(() => first.stdout.includes('"order_id": "A-1002"'))
-      expect(first.stdout).toContain('The endpoint of "Order intake" received another webhook')
+    // The same request as the printed curl command.
+    const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
+    const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(output) ?? []
+    const [, body = ''] = /-d '(.*)'/.exec(output) ?? []
+    await got.post(url, { body, headers: { authorization: key, 'content-type': 'application/json' } })
+    await waitUntil(() => first.stdout.includes('"order_id": "A-1002"'))
+    expect(first.stdout).toContain('The endpoint of "Order intake" received another webhook')
 
-      expect(await failedStart()).toEqual({
-        code: 1,
-        stderr: expect.stringContaining('npm start already runs in this folder: process'),
-      })
-      expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
+    expect(await failedStart()).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('npm start already runs in this folder: process'),
+    })
+    expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
 
-      const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
-      await waitUntil(async () => (await readLogs()).includes('service.started'))
-      expect(await readLogs()).not.toContain('/setup#')
-      expect(saved['APP_URL']).toBe(appUrl)
-      expect(await becomeOwner(appUrl, setupToken)).toMatchObject({
-        role: 'owner',
-        organization: { name: 'Acme (demo)' },
-      })
+    const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
+    await waitUntil(async () => (await readLogs()).includes('service.started'))
+    expect(await readLogs()).not.toContain('/setup#')
+    expect(saved['APP_URL']).toBe(appUrl)
+    expect(await becomeOwner(appUrl, setupToken)).toMatchObject({
+      role: 'owner',
+      organization: { name: 'Acme (demo)' },
+    })
 
-      // The file to which the screen leads.
-      await applyEdited('your-own.yaml', (text) => text)
-      expect(await runHints(output)).toMatchObject([
-        { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
-        { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
-      ])
-      await applyEdited('demo.yaml', editDemo)
+    // The file to which the screen leads.
+    await applyEdited('your-own.yaml', (text) => text)
+    expect(await runHints(output)).toMatchObject([
+      { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
+      { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
+    ])
+    await applyEdited('demo.yaml', editDemo)
 
-      first.kill('SIGKILL')
-      await first.exited
-      const second = await startUntilReady()
-      expect(second.stderr).toBe('')
-      expect(second.stdout).not.toContain('202 Accepted')
-      expect(second.stdout).toContain('Ready, with the data of the last time')
-      expect(second.stdout).toContain(`The application: ${appUrl}\n`)
-      expect(second.stdout).not.toContain('/setup#')
-      expect(second.stdout).toContain('✓ Demo · unchanged')
-      expect(await runHints(second.stdout)).toMatchObject([
-        { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
-        { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
-      ])
-      // The latest request to the webhook source verified the edited copy's endpoint. The demo's own answers 204.
-      const { stdout: log } = await wf('logs', 'My intake', '--organization', 'My shop', '--json')
-      expect((JSON.parse(log) as { status: number }[])[0]?.status).toBe(200)
-      expect(await listRuns()).toHaveLength(2)
-      expect(await readEnvFile()).toMatchObject({
-        DEMO_API_KEY: saved['DEMO_API_KEY'],
-        SECRETS_KEY: saved['SECRETS_KEY'],
-      })
+    first.kill('SIGKILL')
+    await first.exited
+    const second = await startUntilReady()
+    expect(second.stderr).toBe('')
+    expect(second.stdout).not.toContain('202 Accepted')
+    expect(second.stdout).toContain('Ready, with the data of the last time')
+    expect(second.stdout).toContain(`The application: ${appUrl}\n`)
+    expect(second.stdout).not.toContain('/setup#')
+    expect(second.stdout).toContain('✓ Demo · unchanged')
+    expect(await runHints(second.stdout)).toMatchObject([
+      { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
+      { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
+    ])
+    // The latest request to the webhook source verified the edited copy's endpoint. The demo's own answers 204.
+    const { stdout: log } = await wf('logs', 'My intake', '--organization', 'My shop', '--json')
+    expect((JSON.parse(log) as { status: number }[])[0]?.status).toBe(200)
+    expect(await listRuns()).toHaveLength(2)
+    expect(await readEnvFile()).toMatchObject({
+      DEMO_API_KEY: saved['DEMO_API_KEY'],
+      SECRETS_KEY: saved['SECRETS_KEY'],
+    })
 
-      const pid = await postgresPid()
-      second.kill('SIGINT')
-      expect(await second.exited).toMatchObject({ code: 0 })
-      expect(second.stdout).toContain('Stopped.')
-      expect(isAlive(pid)).toBe(false)
-      expect(await wf('runs', 'list')).toMatchObject({
-        exitStatus: 1,
-        stderr: expect.stringContaining('Start the local stack with npm start.'),
-      })
-    },
-    3 * START_MS,
-  )
+    const pid = await postgresPid()
+    second.kill('SIGINT')
+    expect(await second.exited).toMatchObject({ code: 0 })
+    expect(second.stdout).toContain('Stopped.')
+    expect(isAlive(pid)).toBe(false)
+    expect(await wf('runs', 'list')).toMatchObject({
+      exitStatus: 1,
+      stderr: expect.stringContaining('Start the local stack with npm start.'),
+    })
+  }, 360_000)
 
   test('says what to do when the port is taken, and creates no files', async () => {
     const other = await startCustomerEndpoint({ port })
@@ -245,27 +241,21 @@ describe('npm start', () => {
     }
   })
 
-  test(
-    "says why the demo's run has failed, as soon as it has",
-    async () => {
-      const model = await startCustomerEndpoint({ answer: { status: 401, body: '{}' } })
-      try {
-        const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: model.url, AGENT_API_KEY: 'a wrong key' }
-        const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
-        expect(stack.stdout).toMatch(
-          /The demo's run failed: model_unauthorized: .* the service's model is not available/,
-        )
-        expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
-        expect(stack.stdout).toContain('https://workflows.example.com/setup#')
-        expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')
-        stack.kill('SIGTERM')
-        expect(await stack.exited).toMatchObject({ code: 0 })
-      } finally {
-        await model.close()
-      }
-    },
-    START_MS,
-  )
+  test("says why the demo's run has failed, as soon as it has", async () => {
+    const model = await startCustomerEndpoint({ answer: { status: 401, body: '{}' } })
+    try {
+      const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: model.url, AGENT_API_KEY: 'a wrong key' }
+      const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
+      expect(stack.stdout).toMatch(/The demo's run failed: model_unauthorized: .* the service's model is not available/)
+      expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
+      expect(stack.stdout).toContain('https://workflows.example.com/setup#')
+      expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')
+      stack.kill('SIGTERM')
+      expect(await stack.exited).toMatchObject({ code: 0 })
+    } finally {
+      await model.close()
+    }
+  })
 
   test('names every invalid setting before anything is started', async () => {
     const { code, stderr } = await failedStart({ AGENT_MODEL: 'gpt', DELIVERY_LOG_RETENTION_DAYS: 'ten' })

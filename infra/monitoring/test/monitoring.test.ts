@@ -63,7 +63,6 @@ function parseMetrics(text: string): Sample[] {
 }
 
 /** Several processes are started, one after another has been killed. */
-const TIMEOUT_MS = 120_000
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const CALLER_SPAN_ID = 'b7ad6b7169203331'
@@ -155,7 +154,7 @@ let traced: Awaited<ReturnType<typeof traceTwoStarts>>
 
 beforeAll(async () => {
   traced = await traceTwoStarts()
-}, TIMEOUT_MS)
+})
 
 async function traceTwoStarts() {
   await using outside = await openOutside()
@@ -348,33 +347,29 @@ const REPORT_LOADED = `--import=data:text/javascript,${encodeURIComponent(`
   })`)}`
 
 describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
-  test(
-    "no service loads the SDK, only the application Prisma and YAML, and the caller's trace reaches the endpoint unchanged",
-    async () => {
-      await using outside = await openOutside()
-      const { endpoint } = outside
-      await using system = await startServices(endpoint.url, { NODE_OPTIONS: REPORT_LOADED })
-      const { gateway, customer } = system
-      await waitForRun(system, await start(gateway, customer, CALLER))
-      // Invalid, and absent: nothing is passed on.
-      const invalid = { ...CALLER, traceparent: `${CALLER.traceparent}-x` }
-      await waitForRun(system, await start(gateway, customer, invalid))
-      await waitForRun(system, await start(gateway, customer, { tracestate: CALLER.tracestate }))
-      const [passedOn, ...others] = await endpoint.waitForRequests(3)
-      expect(passedOn!.headers).toMatchObject(CALLER)
-      for (const { headers } of others) {
-        expect(Object.keys(headers)).not.toContain('traceparent')
-        expect(Object.keys(headers)).not.toContain('tracestate')
-      }
-      await system.stopServices()
-      for (const service of system.services) {
-        const lines = service.output().split('\n')
-        const loaded = lines.filter((line) => line.startsWith('loaded '))
-        // Prisma would double the memory of the others.
-        expect([service.name, loaded.length > 0]).toEqual([service.name, service.name === 'app'])
-        expect(loaded.filter((line) => line.includes('@opentelemetry'))).toEqual([])
-      }
-    },
-    TIMEOUT_MS,
-  )
+  test("no service loads the SDK, only the application Prisma and YAML, and the caller's trace reaches the endpoint unchanged", async () => {
+    await using outside = await openOutside()
+    const { endpoint } = outside
+    await using system = await startServices(endpoint.url, { NODE_OPTIONS: REPORT_LOADED })
+    const { gateway, customer } = system
+    await waitForRun(system, await start(gateway, customer, CALLER))
+    // Invalid, and absent: nothing is passed on.
+    const invalid = { ...CALLER, traceparent: `${CALLER.traceparent}-x` }
+    await waitForRun(system, await start(gateway, customer, invalid))
+    await waitForRun(system, await start(gateway, customer, { tracestate: CALLER.tracestate }))
+    const [passedOn, ...others] = await endpoint.waitForRequests(3)
+    expect(passedOn!.headers).toMatchObject(CALLER)
+    for (const { headers } of others) {
+      expect(Object.keys(headers)).not.toContain('traceparent')
+      expect(Object.keys(headers)).not.toContain('tracestate')
+    }
+    await system.stopServices()
+    for (const service of system.services) {
+      const lines = service.output().split('\n')
+      const loaded = lines.filter((line) => line.startsWith('loaded '))
+      // Prisma would double the memory of the others.
+      expect([service.name, loaded.length > 0]).toEqual([service.name, service.name === 'app'])
+      expect(loaded.filter((line) => line.includes('@opentelemetry'))).toEqual([])
+    }
+  })
 })

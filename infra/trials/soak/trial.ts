@@ -81,7 +81,7 @@ export async function runSoak(options: SoakOptions) {
   const customers: SoakCustomer[] = []
   for (const [index, plan] of PLANS.entries()) customers.push(await startCustomer(system, plan, rate, seed + index))
   const reads = await startReads(system, steady, customers)
-  const samples: Sample[] = []
+  const samples: Sample[] = [await takeSample(system, steady)]
   const sampling = startLoad({
     spacingMs: Math.max(1_000, (hours * 3_600_000) / SAMPLES),
     // It is a failed call while PostgreSQL is down.

@@ -34,7 +34,7 @@ beforeAll(async () => {
     finishedAt: new Date(),
   }
   await gateway.db.prisma.delivery.create({ data: { id: deliveryId, sourceId, ...sent } })
-}, 60_000)
+})
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const keyEnv = () => ({ WF_API_KEY: gateway.organization.key, WF_API_URL: gateway.url, XDG_CONFIG_HOME: folder })
@@ -67,7 +67,7 @@ describe('wf login', () => {
     await expect(readFile(keyFile())).rejects.toThrow('ENOENT')
     expect((await wf(loginEnv(), ['login'])).exitStatus).toBe(2)
     expect((await wf(loginEnv(), ['login', 'http://127.0.0.1:1'], { input: 'k' })).stderr).toContain('does not answer')
-  }, 30_000)
+  })
 
   test('says what to do where the key cannot be saved', async () => {
     const input = gateway.organization.key

@@ -10,7 +10,7 @@ beforeAll(async () => {
   broker = await createTestBroker()
   queue = connectRabbitMq({ url: broker.url, queueType: 'classic', connectionName: 'test' })
   await waitUntil(async () => await queue.depth())
-}, 180_000)
+})
 afterAll(async () => {
   await queue.close()
   await broker.drop()

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const applied = await environment.apply({ organization: { name: 'Acme' }, webhook_sources: [source] })
   sourceId = (applied as { webhook_sources: { id: string }[] }).webhook_sources[0]!.id
   savedAt = new Date()
-}, 60_000)
+})
 afterAll(async () => {
   await endpoint.close()
   await laptop.close()

@@ -166,5 +166,5 @@ describe('wf', () => {
     } finally {
       await rm(folder, { recursive: true })
     }
-  }, 30_000)
+  })
 })

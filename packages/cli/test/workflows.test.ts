@@ -27,7 +27,7 @@ beforeAll(async () => {
   await addRun(0, 1, 'failed', '2026-01-31T10:00:00Z')
   await addRun(1, 0, 'queued', '2026-01-31T11:00:00Z')
   await addRun(0, 0, 'succeeded', '2026-01-31T12:00:00Z')
-}, 60_000)
+})
 
 const run = async (...args: string[]) => await wf(environment.env, args)
 const watch = (...args: string[]) => watchWf(environment.env, args)

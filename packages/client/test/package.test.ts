@@ -24,7 +24,7 @@ beforeAll(async () => {
   installed = await installPackage(folder)
   await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
   await gateway.createEndedRun(workflow.id)
-}, 60_000)
+})
 afterAll(() => installed.remove())
 
 const environment = () => ({
@@ -93,7 +93,7 @@ describe('the packed package', () => {
     // Without the types of Node.
     const page = { ...options, lib: ['es2022', 'dom'] }
     await expect(installed.typeCheck(esm.slice(1), page)).resolves.toBeUndefined()
-  }, 60_000)
+  })
 
   test('runs the samples of the reference page as shown', async () => {
     const samples = referenceSamples()
@@ -112,7 +112,7 @@ describe('the packed package', () => {
       'sessions.md.mts': '',
       'startWorkflow.mts': '',
     })
-  }, 60_000)
+  })
 
   const nodes = [...findNodes()].filter(([version]) => Number.parseInt(version.slice(1)) >= 20)
   test.each(nodes)(
@@ -212,7 +212,7 @@ describe('against a server that fails at random', () => {
     for (const { id, context } of rows) expect(ids.get(context)).toBe(id)
     expect(proxy.failures).toEqual({ count: expect.any(Number), unseen: [] })
     expect(repeated).toBeGreaterThan(0)
-  }, 60_000)
+  })
 })
 
 /** Runs in the browser. */

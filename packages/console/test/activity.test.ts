@@ -49,7 +49,7 @@ test('the overview leads through the first steps, then counts the day and opens 
   await page.getByText('1 of 1').waitFor()
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByText('Nothing of the last 7 days needs attention.').waitFor()
-}, 90_000)
+})
 
 test('each number of the last 24 hours is that of the list which it opens, also with several sources', async () => {
   const { owner, page, workflowId, runId } = await openFilled()
@@ -327,7 +327,7 @@ test('a delivery is found among those of all sources by its order number, and by
   await page.keyboard.insertText('needle-7731')
   await page.getByRole('option', { name: /order_id: NEEDLE-7731.*Delivery to Order intake/ }).click()
   await page.getByRole('heading', { name: 'Delivery to Order intake' }).waitFor()
-}, 60_000)
+})
 
 test('what a list of deliveries shows is sent again together, after a preview, and is no failure any more', async () => {
   const { owner, page, workflowId } = await openFilled(() => '/deliveries')
@@ -396,7 +396,7 @@ test('at most 1,000 of the payloads that a list shows are sent again at once, an
     status: 'stopped',
     done: 0,
   })
-}, 120_000)
+})
 
 test('a payload that waits is found from the overview, shown, approved, and sent; another one is declined', async () => {
   const { owner, page, workflowId } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
@@ -450,7 +450,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   )
   await show(page, '/approvals')
   await page.getByText('These are the oldest 100. Others follow them.').waitFor()
-}, 90_000)
+})
 
 test('the page of a run shows admins what its model was asked, and everybody why a payload was sent again', async () => {
   const { owner, page, runId, deliveryId } = await openFilled()
@@ -550,7 +550,7 @@ test('a row that has not ended is read again wherever it is in a list', async ()
   await waitingSession(sessions).waitFor({ state: 'detached' })
   await sessions.getByRole('row', { name: /1 0$/ }).first().waitFor()
   expect(await older.getByRole('row').count()).toBe(rows)
-}, 60_000)
+})
 
 const openId = (url: string) => new URL(url, service.url).searchParams.get('open')
 
@@ -598,7 +598,7 @@ test('a log keeps its position and filter when an entry opens and closes, and th
   // What is cleared are its filters.
   await page.getByRole('button', { name: 'Clear', exact: true }).click()
   await page.waitForURL(`${service.url}/deliveries?source_id=${sourceId}`)
-}, 60_000)
+})
 
 test('the log of a source leads back to it, says so while nothing was sent, and is not found for an unknown source', async () => {
   const { owner, page, sourceId } = await openFilled(({ sourceId: id }) => `/deliveries?source_id=${id}`)
@@ -615,7 +615,7 @@ test('the log of a source leads back to it, says so while nothing was sent, and 
   await page.getByRole('heading', { name: 'Billing' }).waitFor()
   await follow(page, `/deliveries?source_id=${newId()}`)
   await page.getByRole('heading', { name: 'Not found' }).waitFor()
-}, 60_000)
+})
 
 test('filters are in the address, and are cleared beside them and under an empty result, with what was typed', async () => {
   const { page, workflowId, runId } = await openFilled('/runs')

@@ -3,7 +3,7 @@ import { buildConsole, measureConsole } from '../build.ts'
 
 beforeAll(async () => {
   await buildConsole()
-}, 120_000)
+})
 
 test('the built page is small enough to start fast', () => {
   const sizes = measureConsole()

@@ -96,7 +96,7 @@ test('a description completes the names of webhook sources, not of ordinary word
   await description.fill('x'.repeat(50_001))
   await description.press('Control+s')
   await page.getByText('Must have at most 50,000 characters.').waitFor()
-}, 60_000)
+})
 
 test('a refused start says so once until its cause is gone; what is typed is not left without a question and replaces the example, also one that arrives late; a narrow page shows every tab', async () => {
   browser.expectProblem(/409/)
@@ -152,7 +152,7 @@ test('a refused start says so once until its cause is gone; what is typed is not
   await page.getByRole('link', { name: 'Edit', exact: true }).click()
   await press(page, 'Stay here')
   expect(await text.inputValue()).toBe('order_id: A-1')
-}, 60_000)
+})
 
 test('what is typed while a form is being saved stays in it, and is saved next', async () => {
   const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
@@ -172,7 +172,7 @@ test('what is typed while a form is being saved stays in it, and is saved next',
   await page.getByRole('button', { name: 'Revert' }).waitFor({ state: 'detached' })
   const saved = await owner.call('getWorkflow', { params: { workflow_id: workflowId } })
   expect(saved.description).toBe('First. Second.')
-}, 60_000)
+})
 
 test('triggers, files and people are edited, and what was typed in a dialog is not lost silently', async () => {
   const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/triggers`)
@@ -256,7 +256,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   // What was typed is forgotten.
   await page.getByLabel('Add a person').click()
   await page.getByRole('option', { name: /^The member/ }).waitFor()
-}, 90_000)
+})
 
 test('the time zone of a schedule is shown as it was saved, also one that the browser calls by another name', async () => {
   const { owner, page, workflowId } = await openFilled()
@@ -438,7 +438,7 @@ test('a look-up is connected with the tools that are allowed, tried, and shown w
   await follow(page, '/usage?by=lookup')
   await page.getByRole('row', { name: /^Directory 1 11$/ }).waitFor()
   expect(service.model.violations).toEqual([])
-}, 90_000)
+})
 
 test('a run is kept as a case, and an evaluation shows where other rules would send something else', async () => {
   const { page, workflowId, runId } = await openFilled()
@@ -475,7 +475,7 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   await result.getByRole('button', { name: 'This is right' }).click()
   const right = `SELECT FROM cases WHERE workflow_id = $1 AND expected #>> '{0,payload,total}' = '2'`
   await waitUntil(async () => (await service.db.pool.query(right, [workflowId])).rowCount === 1)
-}, 60_000)
+})
 
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {
   const { page, workflowId } = await openFilled()
@@ -575,7 +575,7 @@ test('a description with a condition leads to a filled-in rule, after which noth
   await page.locator('.cm-line', { hasText: /^# deliveries:/ }).waitFor()
   await press(page, 'Save')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-}, 60_000)
+})
 
 test('a rejected run leads to what the endpoint answered', async () => {
   const { page } = await openFilled('/runs?status=failed')

@@ -131,7 +131,7 @@ test('every page whose requests fail shows the request id and “Try again”, n
     if (flaws.length > 0) findings[name] = flaws
   }
   expect(findings).toEqual({})
-}, 300_000)
+})
 
 test('a page whose server dies, or whose network, says so, loses nothing that was typed, and recovers by itself', async () => {
   browser.expectProblem(/ERR_|AppError|Failed to fetch/)
@@ -175,4 +175,4 @@ test('a page whose server dies, or whose network, says so, loses nothing that wa
   await page.evaluate(`window.dispatchEvent(new Event('offline'))`)
   await page.getByRole('link', { name: 'Runs' }).click()
   await page.getByRole('heading', { name: 'Nothing has run yet' }).waitFor()
-}, 120_000)
+})

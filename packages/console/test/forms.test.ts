@@ -56,7 +56,7 @@ describe('The signing secret of a source', () => {
     await page.reload()
     await page.getByText('Created. Your endpoint accepted').waitFor()
     expect(await page.content()).not.toContain(secret)
-  }, 60_000)
+  })
 
   test.each([401, 403])('is in sight before the source exists when the endpoint answers %d', async (status) => {
     browser.expectProblem(/422/)
@@ -87,7 +87,7 @@ describe('The signing secret of a source', () => {
     await press(page, 'I stored it')
     await page.getByRole('radio', { name: 'Keep the stored one', checked: true }).waitFor()
     expect(await page.content()).not.toContain(secret)
-  }, 60_000)
+  })
 })
 
 /** A service token that is some seconds old (contract README, "Service token"). */
@@ -143,7 +143,7 @@ test('the approval of a source is changed while its endpoint is down, and everyt
   await page.getByText('Verified and saved.').first().waitFor()
   const chosen = await owner.call('getWebhookSource', { params })
   expect([chosen.approval, chosen.description]).toEqual(['none', 'Takes every new order.'])
-}, 60_000)
+})
 
 test('a trigger of another system starts nothing, shows what is kept as such, and keeps it when it is edited', async () => {
   const { owner, page, workflowId } = await openFilled()
@@ -206,7 +206,7 @@ test('a trigger of another system starts nothing, shows what is kept as such, an
     const { triggers } = await owner.call('getWorkflow', { params })
     return triggers.find(({ id }) => id === params.trigger_id)
   }
-}, 60_000)
+})
 
 test('a try says which sources get the payload at once, and which only after an approval', async () => {
   const { owner, page, workflowId } = await openFilled()
@@ -229,7 +229,7 @@ test('a try says which sources get the payload at once, and which only after an 
     )
     .waitFor()
   expect(await findIssues(page)).toEqual([])
-}, 60_000)
+})
 
 test('a run whose payload is incomplete names what it lacks, leads to the rule that it needs, and starts again with it', async () => {
   const { owner, page, workflowId } = await openFilled()
@@ -265,7 +265,7 @@ test('a run whose payload is incomplete names what it lacks, leads to the rule t
   await press(page, 'Save')
   await press(page, 'Start again')
   await page.getByRole('list', { name: 'Timeline' }).getByRole('heading', { name: 'Succeeded' }).waitFor()
-}, 60_000)
+})
 
 test('a browser that keeps no cookie over http says so before a link is used, which works afterwards elsewhere', async () => {
   const token = await createSetupLink(service.db, null)
@@ -296,7 +296,7 @@ test('a browser that keeps no cookie over http says so before a link is used, wh
   // Another browser.
   const other = await browser.reusePage({ baseURL: service.url })
   await setUp(service.db, other, { token })
-}, 60_000)
+})
 
 test('a new key says what its scopes allow, and that it needs one', async () => {
   const { page } = await open('/keys')

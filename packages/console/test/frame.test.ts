@@ -122,7 +122,7 @@ describe('sign-in', () => {
     await page.getByRole('banner').getByText('🚀 Renamed').waitFor()
     expect(await page.getByRole('banner').locator('.avatar').textContent()).toBe('🚀')
     expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
-  }, 60_000)
+  })
 })
 
 test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {

@@ -197,7 +197,7 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   await page.getByRole('cell', { name: 'Revoked' }).waitFor()
   // The button of the row is gone.
   await page.getByRole('heading', { name: 'API keys' }).and(page.locator(':focus')).waitFor()
-}, 180_000)
+})
 
 test('a person of two organizations sees one at a time, exports one and deletes it', async () => {
   browser.expectProblem(/40[134]/)
@@ -299,7 +299,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await button('Sign in').click()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   expect(await page.getByText('Northwind').count()).toBe(0)
-}, 120_000)
+})
 
 test('an operator of 10,000 deliveries finds one order, sends all that were answered 500 again with 4 clicks, and has nothing left to do', async () => {
   const owner = await service.signIn()
@@ -347,4 +347,4 @@ test('an operator of 10,000 deliveries finds one order, sends all that were answ
   await page.getByRole('button', { name: 'Send all again' }).click()
   await page.getByRole('dialog', { name: 'Nothing to send again' }).getByText('Change the filters').waitFor()
   await waitUntil(async () => (await owner.call('getOverview')).attention.length === 0)
-}, 120_000)
+})

@@ -28,7 +28,7 @@ describe('every page', () => {
       if (found.length > 0) findings[name] = found
     }
     expect(findings).toEqual({})
-  }, 90_000)
+  })
 
   test('has no axe findings with data, fits 320 pixels and 200 % zoom with forced colours, and is still with reduced motion', async () => {
     const { page, ...filled } = await openFilled(undefined, { reducedMotion: 'reduce' })
@@ -39,7 +39,7 @@ describe('every page', () => {
       if (found.length > 0) findings[name] = found
     }
     expect(findings).toEqual({})
-  }, 180_000)
+  })
 
   test('scrolls nothing sideways at any width with 200 characters without a break in every field', async () => {
     const { owner, page } = await open()
@@ -85,7 +85,7 @@ describe('every page', () => {
     await page.getByRole('option', { name: 'VVV' }).first().waitFor()
     await inspectWidths('search')
     expect(findings).toEqual({})
-  }, 180_000)
+  })
 })
 
 /** What is wrong about a page with data: at 1280 and 320 pixels, and zoomed with forced colours. */

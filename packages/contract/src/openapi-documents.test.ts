@@ -39,7 +39,7 @@ test('The OpenAPI documents pass the linter with the rules of redocly.yaml', asy
     (error: { stdout: string }) => error.stdout,
   )
   expect(problems).toBe('')
-}, 60_000)
+})
 
 describe.each(Object.entries(DOCUMENTS))('the OpenAPI document of the %s API', (name, document) => {
   test('has no keywords of our validator', () => {

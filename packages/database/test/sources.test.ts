@@ -19,7 +19,7 @@ beforeAll(async () => {
   db = database.db
   organizationId = (await createStartable(db)).organizationId
   otherId = (await createStartable(db)).organizationId
-}, 120_000)
+})
 
 async function createSource(
   name: string,

@@ -92,7 +92,7 @@ beforeAll(async () => {
     [visible.at(-1)!.id, rows[0]!.id],
     RUNS,
   )
-}, 120_000)
+})
 
 const TABLES = ['workflows', 'triggers', 'files', 'workflow_users', 'users', 'sessions', 'starts']
 

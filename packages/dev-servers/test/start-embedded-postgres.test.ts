@@ -4,14 +4,12 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { Client } from 'pg'
 import { type EmbeddedPostgres, freePort, startEmbeddedPostgres, waitUntil } from '../src/index.ts'
 import { findBinaries } from '../src/postgres-binaries.ts'
 import { findServerUser } from '../src/postgres-process.ts'
 import { stopByControlProgram } from '../src/start-embedded-postgres.ts'
-
-jest.setTimeout(120_000)
 
 const settings = { fsync: 'off' }
 let folder: string

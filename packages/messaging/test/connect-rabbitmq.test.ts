@@ -11,7 +11,7 @@ const message = { session_id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d' }
 let broker: TestBroker
 beforeEach(async () => {
   broker = await createTestBroker()
-}, 180_000)
+})
 afterEach(() => broker.drop())
 
 describe('connectRabbitMq', () => {

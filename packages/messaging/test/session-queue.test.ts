@@ -25,7 +25,7 @@ describe.each([
   let queue: SessionQueue
   beforeEach(async () => {
     queue = await create()
-  }, 180_000)
+  })
   afterEach(() => queue.close())
 
   test('calls the handler with a published message and its request id', async () => {

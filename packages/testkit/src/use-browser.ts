@@ -44,7 +44,7 @@ export function useBrowser() {
   // The first run on a machine without Chromium installs it.
   beforeAll(async () => {
     browser = await launchChromium()
-  }, 300_000)
+  })
   afterEach(async () => {
     const ended = opened
     const accepted = expected

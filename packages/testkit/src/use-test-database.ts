@@ -13,7 +13,7 @@ export function useTestDatabase(options: Pick<DatabaseOptions, 'maxConnections' 
   beforeAll(async () => {
     created = await createTestDatabase()
     opened = createDatabase({ url: created.url, applicationName: 'test', ...options })
-  }, 120_000)
+  })
   afterAll(async () => {
     await opened?.close()
     await created?.drop()

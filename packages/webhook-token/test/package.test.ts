@@ -30,7 +30,7 @@ beforeAll(async () => {
   }
   for (const { file, code } of examples) installed.write(file, code)
   for (const store of stores) installed.write(`${store}.mts`, blockAfter(`\n${store}, `))
-}, 60_000)
+})
 afterAll(() => installed.remove())
 
 describe('the packed package', () => {
@@ -81,24 +81,20 @@ void use()`
     await expect(installed.typeCheck(files, { ...strict, module: 'nodenext' })).resolves.toBeUndefined()
     const bundler = { ...options, module: 'esnext', moduleResolution: 'bundler' }
     await expect(installed.typeCheck(['next.mts'], bundler)).resolves.toBeUndefined()
-  }, 60_000)
+  })
 
-  test.each(stores)(
-    'has an example of alreadySeen that works with %s',
-    async (store) => {
-      const { alreadySeen } = (await import(join(installed.project, `${store}.mts`))) as {
-        alreadySeen: (client: Client | Redis, id: string) => Promise<boolean>
-      }
-      const { client, stop } = store === 'Redis' ? await connectRedis() : await connectPostgres()
-      try {
-        const first = await Promise.all([alreadySeen(client, 'a'), alreadySeen(client, 'b')])
-        expect([first, await alreadySeen(client, 'a')]).toEqual([[false, false], true])
-      } finally {
-        await stop()
-      }
-    },
-    60_000,
-  )
+  test.each(stores)('has an example of alreadySeen that works with %s', async (store) => {
+    const { alreadySeen } = (await import(join(installed.project, `${store}.mts`))) as {
+      alreadySeen: (client: Client | Redis, id: string) => Promise<boolean>
+    }
+    const { client, stop } = store === 'Redis' ? await connectRedis() : await connectPostgres()
+    try {
+      const first = await Promise.all([alreadySeen(client, 'a'), alreadySeen(client, 'b')])
+      expect([first, await alreadySeen(client, 'a')]).toEqual([[false, false], true])
+    } finally {
+      await stop()
+    }
+  })
 })
 
 async function connectPostgres() {
@@ -157,7 +153,7 @@ for (const [file, port] of ${JSON.stringify([...ports])}) {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
     for (const port of ports.values()) await waitUntil(() => post(port).catch(() => false), { timeoutMs: 60_000 })
-  }, 60_000)
+  })
   afterAll(() => void child.kill())
 
   test.each(examples)('work unchanged with $name', async ({ file }) => {

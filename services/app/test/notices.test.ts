@@ -112,7 +112,7 @@ describe('Notices', () => {
     await waitUntil(async () => (await recordNotices(db, id, true), (await list()).length === 4))
     await db.pool.query(`UPDATE notices SET created_at = created_at + interval '10 minutes'`)
     expect(await recordNotices(db, id, true)).toBe(0)
-  }, 60_000)
+  })
 
   test('have in the audit log what changes of the webhook, without its path and secret', async () => {
     const { admin, id } = organization
@@ -283,7 +283,7 @@ describe('Notices', () => {
       const last = requests.at(-1)!
       expect(await checkServiceSignature(last.headers, last.body, secret)).toMatchObject({ ok: true })
     }
-  }, 60_000)
+  })
 
   test('of runs are recorded as far as an endpoint takes them, and hold up no other organization', async () => {
     const { db } = data.app
@@ -330,7 +330,7 @@ describe('Notices', () => {
       [organization.id],
     )
     expect(rows).toEqual([{ events: 1_501, runs: 1_501 }])
-  }, 60_000)
+  })
 
   test('that cannot be sent say why, are tried again for an hour, and a test says so at once', async () => {
     const { db } = data.app
@@ -366,5 +366,5 @@ describe('Notices', () => {
     expect((await data.call(admin, 'getNotices')).body.webhook).toBeNull()
     // They would go to the next webhook.
     expect((await list()).filter(({ status }) => status === 'waiting')).toEqual([])
-  }, 60_000)
+  })
 })

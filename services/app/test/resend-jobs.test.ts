@@ -101,7 +101,7 @@ describe('Payloads that are sent again together', () => {
     // All of the source is done now.
     const none = await create({ source_id: sourceId, outcome: 'rejected' })
     expect([none.status, none.error?.code]).toEqual([409, 'not_resendable'])
-  }, 60_000)
+  })
 
   test('go on when the application is killed in the middle, and none is sent twice', async () => {
     const orders = Array.from({ length: 12 }, (_, n) => `K${String(n).padStart(2, '0')}`)
@@ -122,7 +122,7 @@ describe('Payloads that are sent again together', () => {
     answer.resolve({ status: 204 })
     expect(await untilEnded(body.id)).toMatchObject({ status: 'done', done: 12, outcomes: { accepted: 12 } })
     expect(received()).toEqual(orders)
-  }, 60_000)
+  })
 
   test('wait while their source is paused, without holding up others, and can be stopped then', async () => {
     const other = await data.saveSource()
@@ -161,7 +161,7 @@ describe('Payloads that are sent again together', () => {
     expect(await untilEnded(mixed.body.id)).toMatchObject({ status: 'done', done: 6, outcomes: { accepted: 6 } })
     expect(received()).toEqual(['P1', 'P2', 'P3', 'Q0', 'Q1', 'Q2'])
     for (const id of jobs) expect(await read(id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
-  }, 60_000)
+  })
 
   test('wait while their organization is suspended', async () => {
     const { pool } = data.app.db
@@ -176,7 +176,7 @@ describe('Payloads that are sent again together', () => {
     expect(await read(body.id)).toMatchObject({ status: 'running', done: 0, not_sent: 0 })
     await pool.query('UPDATE resend_jobs SET lease_until = now()')
     expect(await untilEnded(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
-  }, 60_000)
+  })
 
   test('are no more in a second than their rate says', async () => {
     for (const order of ['R1', 'R2', 'R3', 'R4', 'R5']) await addFailed(order)
@@ -222,7 +222,7 @@ describe('Payloads that are sent again together', () => {
     expect(await untilEnded(body.id)).toMatchObject({ status: 'done', not_sent: 1 })
     expect(received().filter((order) => order === 'S1')).toHaveLength(1)
     expect(await read(stopped.body.id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
-  }, 60_000)
+  })
 
   test('are, of a member, those of workflows that they see, and so are their jobs', async () => {
     const hidden = await data.createRun(await data.createWorkflow('Salaries', []))

@@ -40,7 +40,7 @@ beforeAll(async () => {
   dispatcher = await startDispatcherProcess(env)
   const path = sourcePath(organizationId, sourceId)
   await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
-}, 120_000)
+})
 beforeEach(() => {
   endpoint.requests.length = 0
   endpoint.answerWith({ status: 200, body: 'booked' })

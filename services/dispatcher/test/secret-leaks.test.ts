@@ -52,7 +52,7 @@ beforeAll(async () => {
   endpoint = await startCustomerEndpoint()
   secureEndpoint = await startCustomerEndpoint({ tls: await createCertificate({ names: ['127.0.0.1'] }) })
   dispatcher = await startDispatcherProcess({ ...testEnv(postgres.url), LOG_LEVEL: 'trace' })
-}, 120_000)
+})
 afterAll(async () => {
   await dispatcher.process.stop()
   await postgres.stop('immediate')
@@ -190,4 +190,4 @@ test('secrets and tokens appear in no database file, write-ahead log, log, error
   expect(outputsWith(SECRETS.flatMap(spellings), outputs)).toEqual([])
   tokens.delete('undefined')
   expect(outputsWith([...tokens], outputs)).toEqual([])
-}, 120_000)
+})

@@ -143,7 +143,7 @@ describe('shared through a store', () => {
       RATE_LIMIT_STORE_URL: redis.url,
       TRUST_PROXY: '1',
     })
-  }, 180_000)
+  })
 
   afterAll(async () => {
     await gateway.stop()

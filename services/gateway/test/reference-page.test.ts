@@ -45,7 +45,7 @@ describe('the reference page', () => {
     expect(await findIssues(await open('/docs#receiving'))).toEqual([])
     // Other controls are shown, and others hidden.
     expect(await findIssues(await open('/docs#errors', { viewport: PHONE }))).toEqual([])
-  }, 60_000)
+  })
 
   test('fits 375 pixels, and is short enough for a phone', async () => {
     const page = await open('/docs#startWorkflow', { viewport: PHONE })

@@ -36,7 +36,7 @@ let ids: { workflow: string; other: string; trigger: string; otherTrigger: strin
 beforeAll(async () => {
   gateway = await startTestGateway()
   lister = await gateway.startAnother()
-}, 60_000)
+})
 
 afterAll(() => gateway.stop())
 

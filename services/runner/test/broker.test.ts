@@ -23,7 +23,7 @@ beforeAll(async () => {
   proxy = await startProxy(broker.url)
   url = Object.assign(new URL(broker.url), { port: new URL(proxy.url).port }).href
   gatewayQueue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test' })
-}, 180_000)
+})
 afterAll(async () => {
   await gatewayQueue.close()
   await proxy.die()
@@ -87,5 +87,5 @@ describe('a runner with RabbitMQ', () => {
     for (const runner of [late, waiting]) await waitUntil(async () => await isConsuming(runner), { timeoutMs: 30_000 })
     await late.stop()
     expect(await fixture.waitForRuns([await startAndPublish()])).toMatchObject([{ status: 'succeeded' }])
-  }, 120_000)
+  })
 })

@@ -29,7 +29,7 @@ beforeAll(async () => {
   postgres = await startPostgres()
   await migrate({ databaseUrl: postgres.url })
   db = createDatabase({ url: postgres.url, applicationName: 'test' })
-}, 60_000)
+})
 afterAll(async () => {
   await db.close()
   await postgres.stop()
@@ -103,7 +103,7 @@ describe('a run during an outage of the database', () => {
     } finally {
       await runner.stop()
     }
-  }, 90_000)
+  })
 
   test('is not taken over by another runner when PostgreSQL restarts', async () => {
     const timing = { leaseMs: NEVER_MS, renewMs: 1_000, checkRunnersMs: 500 }
@@ -132,7 +132,7 @@ describe('a run during an outage of the database', () => {
     } finally {
       await Promise.all([runner.stop(), other.stop()])
     }
-  }, 90_000)
+  })
 })
 
 /** Runs the work while another connection has locked the session. */

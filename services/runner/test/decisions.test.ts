@@ -102,7 +102,7 @@ describe('a paused source', () => {
     expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
     expect(runs).toMatchObject([{ status: 'succeeded', attempts: 1 }, { status: 'succeeded' }])
     await other.stop()
-  }, 60_000)
+  })
 
   test('fails a run that has waited for 3 days, and nothing of it is sent there', async () => {
     await setPaused(true)
@@ -120,7 +120,7 @@ describe('a paused source', () => {
     const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
     expect(session.pausedSourceId).toBeNull()
     expect(payloads()).toEqual([])
-  }, 60_000)
+  })
 })
 
 describe('a payload to a source that asks for approval', () => {
@@ -162,7 +162,7 @@ describe('a payload to a source that asks for approval', () => {
       'tool_result',
     ])
     await other.stop()
-  }, 60_000)
+  })
 
   test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
     const [one, waiting] = await startWaiting()
@@ -329,7 +329,7 @@ test('a model learns that its payload was declined and why, and fails the run un
   expect(run).toMatchObject({ status: 'succeeded', error: null })
   expect(payloads()).toEqual(['/audit right'])
   expect(model.requests).toHaveLength(3)
-}, 30_000)
+})
 
 test('a model and the next run of the session learn how a person has edited the payload, and neither form is sent again', async () => {
   const [asked, sent] = ['ten', 'one'].map((message) => callTool('send_to_audit_log', { message }))
@@ -345,7 +345,7 @@ test('a model and the next run of the session learn how a person has edited the 
   expect(model.requests[1]!.conversation.messages.at(-1)!.results[0]!.text).toContain(note)
   await fixture.waitForRuns([await fixture.start(acme, { sessionId: one.sessionId })])
   expect(model.requests.at(-1)!.conversation.messages[0]!.text).toMatch(/Sent to Audit log: \{"message":"one"\}\nAcc/)
-}, 30_000)
+})
 
 const viewer = () => ({ organizationId: acme.organizationId, memberId: null })
 const cancel = ({ startId }: AcceptedStart) => cancelRun(fixture.db, viewer(), startId, by())

@@ -421,4 +421,4 @@ test('an evaluated run ends as on real services', async () => {
     const { status, error, deliveries } = await runCase(createAgent(BUILTIN_ONLY), entry)
     expect({ id: entry.id, ...(await runOnServices(entry)) }).toEqual({ id: entry.id, status, error, deliveries })
   }
-}, 60_000)
+})

@@ -224,7 +224,7 @@ describe('runs with a model', () => {
     expect(runs.map(({ status, attempts }) => [status, attempts])).toEqual(runs.map(() => ['succeeded', 1]))
     const received = acme.endpoint.requests.map(({ json }) => (json as { message: string }).message)
     expect(received.toSorted()).toEqual(['0', '1', '2'])
-  }, 60_000)
+  })
 
   test('have the model that their workflow chooses, of those that the runner offers to people', async () => {
     const server = await startModelServer({ otherwise: () => end('nothing_to_do') })
@@ -256,7 +256,7 @@ describe('runs with a model', () => {
       },
       { name: 'small', model: 'openai-compatible:small', is_default: false, organization_ids: [] },
     ])
-  }, 60_000)
+  })
 })
 
 // The tree of all services, and what is in no span: infra/monitoring/test.

@@ -94,7 +94,7 @@ test('a runner that is killed (SIGKILL) while a payload is under way: another on
   await other.stop()
   // The other one has removed itself; the killed one is forgotten when its leases have surely expired.
   expect(await countRunners()).toBe(1)
-}, 60_000)
+})
 
 test('a runner that is paused (SIGSTOP) or loses its connections keeps its sessions for as long as its leases last', async () => {
   const answer = delayNextAnswer()
@@ -113,7 +113,7 @@ test('a runner that is paused (SIGSTOP) or loses its connections keeps its sessi
   expect(await fixture.waitForRuns(starts)).toMatchObject([{ attempts: 1 }, { attempts: 1 }])
   expect(logLines(other, 'runner.ended')).toEqual([])
   await Promise.all([disturbed.stop(), other.stop()])
-}, 60_000)
+})
 
 test('a runner that is paused (SIGSTOP) until another one has its lease writes and sends nothing when it continues', async () => {
   const answer = delayNextAnswer()
@@ -132,7 +132,7 @@ test('a runner that is paused (SIGSTOP) until another one has its lease writes a
   expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
   expect(logLines(paused, 'run.ended')).toMatchObject([{ outcome: 'lease_lost', run_id: starts[0].startId }])
   await other.stop()
-}, 60_000)
+})
 
 describe('a runner that stops (SIGTERM)', () => {
   test('ends at the next step boundary, releases the session, acquires no other one, and exits', async () => {
@@ -154,7 +154,7 @@ describe('a runner that stops (SIGTERM)', () => {
       ['/orders one', '/audit one', '/orders two', '/audit two', '/orders three', '/audit three'].toSorted(),
     )
     await other.stop()
-  }, 60_000)
+  })
 
   test('abandons a step after the grace period, and the next runner gets the result of its delivery', async () => {
     const answer = delayNextAnswer()
@@ -170,7 +170,7 @@ describe('a runner that stops (SIGTERM)', () => {
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
     expect(payloads()).toEqual(['/orders one', '/audit one'])
     await other.stop()
-  }, 60_000)
+  })
 
   test('exits although the broker and the database are unavailable', async () => {
     const runner = await fixture.startRunnerProcess({}, { DATABASE_URL: 'postgres://user@127.0.0.1:1/database' })

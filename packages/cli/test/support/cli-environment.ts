@@ -56,7 +56,7 @@ export function useCliEnvironment(): CliEnvironment {
     }
     const logger = createLogger({ service: 'dispatcher', level: 'silent' })
     dispatcher = await startDispatcher(readDispatcherConfig(settings), { logger })
-  }, 60_000)
+  })
   afterAll(async () => {
     await dispatcher.stop()
     await rm(folder, { recursive: true, force: true })

@@ -10,7 +10,7 @@ export function useConsole() {
   const database = useTestDatabase()
   const browser = useBrowser()
   const service = {} as Console
-  beforeAll(async () => void Object.assign(service, await startConsole(database.db, database.url)), 180_000)
+  beforeAll(async () => void Object.assign(service, await startConsole(database.db, database.url)))
   afterAll(async () => await service.stop?.())
   const openAs = async (owner: SignedIn, path?: string, options?: PageOptions) => {
     const page = await browser.reusePage({ ...owner.context, ...options })

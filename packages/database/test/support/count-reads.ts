@@ -47,7 +47,7 @@ export function testReads(
     await connectAndCall()
     await seed(db)
     await connectAndCall()
-  }, 120_000)
+  })
   const analyze = async () => {
     await database.db.pool.query('ANALYZE')
     clients.push(await database.db.pool.connect())

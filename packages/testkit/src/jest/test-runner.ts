@@ -62,13 +62,10 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _runti
 }
 export default runNatively
 
-/**
- * Loads a module of jest-circus without the state of the test file before: its event handlers, and what
- * `jest.setTimeout` has set.
- */
+/** Loads a module of jest-circus without the event handlers of the test file before. */
 function requireAgain(file: string): unknown {
   delete require.cache[file]
-  for (const name of ['EVENT_HANDLERS', 'TEST_TIMEOUT_SYMBOL']) Reflect.deleteProperty(globalThis, Symbol.for(name))
+  Reflect.deleteProperty(globalThis, Symbol.for('EVENT_HANDLERS'))
   return require(file)
 }
 
@@ -83,7 +80,6 @@ function createJest({ fakeTimersModern: timers, moduleMocker: mocker }: Environm
     advanceTimersByTime: (ms: number) => timers.advanceTimersByTime(ms),
     advanceTimersByTimeAsync: async (ms: number) => await timers.advanceTimersByTimeAsync(ms),
     getTimerCount: () => timers.getTimerCount(),
-    setTimeout: (ms: number) => void Reflect.set(globalThis, Symbol.for('TEST_TIMEOUT_SYMBOL'), ms),
   }
   return jest as unknown as Jest
 }

@@ -26,7 +26,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
   beforeAll(async () => {
     const config = readAppConfig({ ...testEnv(database.url), ...(typeof env === 'function' ? env() : env) })
     Object.assign(app, await startTestApp(database.db, { ...config, consoleFolder: join(folder, 'dist') }))
-  }, 120_000)
+  })
   return app
 }
 
@@ -36,7 +36,7 @@ export function useDataApp(
 ): DataApp {
   const app = useTestApp(options.env)
   const data = { app } as DataApp
-  beforeAll(async () => void Object.assign(data, await startDataApp(app, options.hasMaintenance)), 120_000)
+  beforeAll(async () => void Object.assign(data, await startDataApp(app, options.hasMaintenance)))
   beforeEach(() => data.endpoint.reset())
   return data
 }

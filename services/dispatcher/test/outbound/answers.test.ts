@@ -404,4 +404,4 @@ test('for any bytes that an endpoint answers, the result is one of the documente
   )
   expect([...kinds].toSorted()).toEqual(['answered', 'unreachable'])
   server.close()
-}, 120_000)
+})

@@ -21,7 +21,7 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
   // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
   afterAll(async () => await used.stop?.())
   const database = useTestDatabase({ maxConnections: 5 })
-  beforeAll(async () => void Object.assign(used, await setUp(database, overrides, env)), 120_000)
+  beforeAll(async () => void Object.assign(used, await setUp(database, overrides, env)))
   beforeEach(() => used.endpoint.reset())
   return used
 }

@@ -139,7 +139,7 @@ export function useTestGateway(env: Record<string, string> = {}): TestGateway {
   beforeAll(async () => {
     started = await startTestGateway(env)
     Object.assign(gateway, started)
-  }, 60_000)
+  })
   afterAll(() => started?.stop())
   return gateway
 }
