@@ -350,6 +350,7 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   for (const index of [0, 1]) await boxes.nth(index).check()
   await page.getByRole('button', { name: 'Send selected again (2)' }).click()
   await page.getByRole('dialog', { name: 'Send 2 payloads again' }).getByRole('button', { name: 'Cancel' }).click()
+  await page.setViewportSize({ width: 375, height: 800 })
   await page.getByRole('checkbox', { name: 'Select all' }).check()
   await page.getByRole('button', { name: 'Send all again' }).click()
   const dialog = page.getByRole('dialog', { name: 'Send 3 payloads again' })
