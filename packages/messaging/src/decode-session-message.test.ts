@@ -25,6 +25,7 @@ describe('decodeSessionMessage', () => {
     ['workflow.session.v3', body, 'unknown_type'],
     ['workflow.session.v2', body, 'wrong_shape'],
     ['workflow.session.v2', '{"session_ids":[]}', 'wrong_shape'],
+    ['workflow.session.v2', '{"session_ids":["seven"]}', 'wrong_shape'],
     ['workflow.session.v2', JSON.stringify({ session_ids: Array(129).fill(sessionId) }), 'wrong_shape'],
     ['workflow.session.v1', `{"session_ids":["${sessionId}"]}`, 'wrong_shape'],
     [7, body, 'unknown_type'],
