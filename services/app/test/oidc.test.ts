@@ -155,8 +155,10 @@ describe('Sign-in with OpenID Connect', () => {
     ['without an invitation', { sub: 'stranger', email: 'stranger@acme.test', email_verified: true }],
     ['with an address that is not verified', { sub: 'unverified', email: 'weiss@acme.test', email_verified: false }],
     ['with an address that folds to an invited one', { sub: 'weiß', email: 'weiß@acme.test', email_verified: true }],
+    ['with a Kelvin sign for a k', { sub: 'kelvin', email: '\u212Aelvin@acme.test', email_verified: true }],
   ])('does not sign in %s', async (_case, person) => {
     await invite('weiss@acme.test')
+    await invite('kelvin@acme.test')
     provider.person = person
     expect(await signIn()).toEqual({ location: '/sign-in?error=oidc_not_invited', token: '' })
   })

@@ -353,15 +353,23 @@ export async function findInvitation(
     `SELECT u.organization_id AS "organizationId", u.id, u.email, u.role, trim(u.first_name || ' ' || u.last_name) AS name
      FROM one_time_links l JOIN users u ON u.id = l.user_id
      JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND ${EMAIL_KEY} = $1 AND lower(u.email) = lower($2)
+     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND ${EMAIL_KEY} = $1
        AND u.account_id IS NULL AND u.role IS NOT NULL AND u.deactivated_at IS NULL
-     ORDER BY l.created_at DESC LIMIT 1`,
-    [foldCase(email), email],
+     ORDER BY l.created_at DESC`,
+    [foldCase(email)],
   )
-  const [found] = rows
+  const found = rows.find((invited) => isSameIgnoringCase(invited.email, email))
   if (!found) return undefined
   const { organizationId, ...user } = found
   return { organizationId, user }
+}
+
+/**
+ * Whether two texts are the same ignoring case. Compares both cases: the lower case of the Kelvin sign is k, but the
+ * upper case of k is K. PostgreSQL's lower() would depend on the locale of the database.
+ */
+function isSameIgnoringCase(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase() && one.toUpperCase() === other.toUpperCase()
 }
 
 /**
