@@ -61,10 +61,15 @@ export function isExactNumber(source: string): boolean {
   return canonicalNumber(source) === canonicalNumber(String(value))
 }
 
-/** Whether a double does not keep the digits of a decimal number of YAML, such as +1.5 or .5. */
+/** Whether a double does not keep the digits of a decimal number of YAML, such as +1.5, .5, 5. or 1.5e+30. */
 export function isRoundedDecimal(source: string): boolean {
-  const hasMany = source.replaceAll(/\D/g, '').length > 15
-  return hasMany && !isExactNumber(source.replace(/^\+/, '').replace(/^(-?)\./, '$10.'))
+  if (source.replaceAll(/\D/g, '').length <= 15) return false
+  const number = source
+    .replace(/^\+/, '')
+    .replace(/^(-?)\./, '$10.')
+    .replace(/\.(?!\d)/, '')
+  const value = Number(number)
+  return !Number.isFinite(value) || canonicalNumber(number) !== canonicalNumber(String(value))
 }
 
 /** A double keeps 15 digits of any number. Most numbers have fewer, and need no comparison of their digits. */

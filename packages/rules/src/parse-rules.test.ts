@@ -83,8 +83,10 @@ describe('parseRules', () => {
   })
 
   test('takes numbers of which a double keeps every digit', async () => {
-    const rules = await rulesOf(withPayload('{ list: [.30000000000000004, +1.50, -.5, 1., 1e20] }'))
-    expect(rules.deliveries[0]?.values({} as never)).toEqual({ list: [0.30000000000000004, 1.5, -0.5, 1, 1e20] })
+    const list = '[.30000000000000004, +1.50, -.5, 1., 1e20, 1.2345678901234567e+30, 1234567890123456.]'
+    const rules = await rulesOf(withPayload(`{ list: ${list} }`))
+    const values = [0.30000000000000004, 1.5, -0.5, 1, 1e20, 1.2345678901234567e30, 1234567890123456]
+    expect(rules.deliveries[0]?.values({} as never)).toEqual({ list: values })
   })
 
   test('takes anchors and aliases, and a condition that YAML reads as a boolean', async () => {
