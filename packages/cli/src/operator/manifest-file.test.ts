@@ -89,11 +89,12 @@ describe('parseManifest', () => {
     expect(JSON.stringify(value)).toContain('"filters":{"id":12345678901234567890,"small":7}')
   })
 
-  test('rejects decimals whose digits a double would round, and no others', () => {
+  test('rejects decimals that JSON does not keep, and no others', () => {
     const kept = `half: .5, pi: 3.14159265358979, sum: ${0.1 + 0.2}, large: ${Number.MAX_VALUE}, whole: 1234567890123456.`
-    const filters = `filters: { ${kept},\n rate: -.12345678901234567890 }`
+    const filters = `filters: { ${kept},\n rate: -.12345678901234567890, most: 1e400 }`
     expect(errorsOf(`organization: { name: A }\n${filters}`)).toEqual([
       '3 : -.12345678901234567890 is a number with more digits than are kept; write fewer, or a text in quotes',
+      '3 : 1e400 is no finite number; write a smaller one, or a text in quotes',
     ])
   })
 

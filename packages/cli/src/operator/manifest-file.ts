@@ -27,6 +27,7 @@ const MAX_ALIASES = 100
 const TOO_MANY_ALIASES = `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
 const NESTED_TOO_DEEPLY = 'is nested too deeply'
 const TOO_MANY_DIGITS = 'is a number with more digits than are kept; write fewer, or a text in quotes'
+const NOT_FINITE = 'is no finite number; write a smaller one, or a text in quotes'
 
 /** In place of the messages of the YAML library, which address programmers. */
 const ADVICE: Readonly<Record<string, string>> = {
@@ -117,14 +118,15 @@ export function parseManifest(
   if (document.contents === null) return invalid({ message: 'is empty; a manifest begins with "organization:"' })
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
-    const rounded: { message: string; line: number }[] = []
+    const lost: { message: string; line: number }[] = []
     visit(document, {
       Scalar(_key, { value, source = '', range }) {
-        if (typeof value !== 'number' || !isRoundedDecimal(source)) return
-        rounded.push({ message: `${source} ${TOO_MANY_DIGITS}`, line: lineAt(range![0]) })
+        if (typeof value !== 'number') return
+        const problem = !Number.isFinite(value) ? NOT_FINITE : isRoundedDecimal(source) ? TOO_MANY_DIGITS : undefined
+        if (problem) lost.push({ message: `${source.slice(0, 40)} ${problem}`, line: lineAt(range![0]) })
       },
     })
-    if (rounded.length > 0) return invalid(...rounded)
+    if (lost.length > 0) return invalid(...lost)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES, reviver: keepDigits })
     const errors = manifestErrors(value)
       .map((error) => ({ file: name, ...error, line: lineOf(error.path) }))
