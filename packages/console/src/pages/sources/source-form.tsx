@@ -100,7 +100,7 @@ function Failure({ error, isNew, isSaving }: { error: AppError; isNew: boolean; 
 /** Creates a webhook source, or edits it. Saving verifies the endpoint. */
 export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const navigate = useNavigate()
-  const [created] = useState(() => ({ id: newId(), secret: newSecret() }))
+  const [created, setCreated] = useState(() => ({ id: newId(), secret: newSecret() }))
   const id = source?.id ?? created.id
   const form = useForm<Values>({
     ...editFormOptions(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
@@ -116,6 +116,8 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         return saved
       }
       const body = { ...toBody(typed), version: version || null }
+      // If the answer is lost, this is the secret that is stored.
+      if (!source) setCreated({ id, secret })
       const saved = await call('saveWebhookSource', { params, body }).catch((reason) => {
         throw toFieldError(reason)
       })
