@@ -1,6 +1,7 @@
-/** An error that the user can fix. The message says what is wrong and what to do. Exit status 1. */
+/** An error that the user can fix. The message says what is wrong and what to do. */
 export class CliError extends Error {
   override name = 'CliError'
+  readonly exitStatus: 1 | 2 | 130 = 1
   /** Further fields of the error that `--json` prints. */
   readonly details: Record<string, unknown>
 
@@ -10,7 +11,14 @@ export class CliError extends Error {
   }
 }
 
-/** Wrong usage that only the values of several arguments show. Exit status 2. */
+/** Ctrl-C at a question. */
+export class InterruptedError extends CliError {
+  override name = 'InterruptedError'
+  override readonly exitStatus = 130
+}
+
+/** Wrong usage that only the values of several arguments show. */
 export class UsageError extends CliError {
   override name = 'UsageError'
+  override readonly exitStatus = 2
 }

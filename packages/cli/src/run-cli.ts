@@ -33,7 +33,7 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
       return 2
     }
     printError(ctx, error, isJson)
-    return error instanceof UsageError ? 2 : 1
+    return error instanceof CliError ? error.exitStatus : 1
   } finally {
     await ctx.dispose()
   }
@@ -50,7 +50,7 @@ function checkOptions(args: readonly string[]): void {
   if (FLAGS.has(flag)) throw new UsageError(`a command is missing before ${flag} ${SEE_HELP}`)
   let option: string | undefined
   for (const word of args) {
-    if (option !== undefined && FLAGS.has(word))
+    if (option !== undefined && (FLAGS.has(word) || word === '-h' || word === '--help'))
       throw new UsageError(`the value of ${option} is missing: ${word} is an option ${SEE_HELP}`)
     option = option === undefined && FLAGS.get(word) ? word : undefined
   }

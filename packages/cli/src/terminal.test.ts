@@ -1,5 +1,7 @@
+import { PassThrough } from 'node:stream'
 import { describe, expect, test } from '@jest/globals'
 import stringWidth from 'string-width'
+import type { CliError } from './cli-error.ts'
 import {
   CLEAR_LINE,
   type Column,
@@ -34,6 +36,19 @@ const columns = [
   { title: 'NAME', value: (row: { name: string; why: string }) => row.name },
   { title: 'WHY', value: (row: { name: string; why: string }) => row.why, colour: () => 'red' as const },
 ]
+
+test.each([
+  ['an answer', 'acme\r', 'acme'],
+  ['the end of the input', '\u0004', ''],
+  ['Ctrl-C', '\u0003', 130],
+])('a question ends with %s', async (_what, typed, expected) => {
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
+  for (const each of Object.values(streams)) Object.assign(each, { isTTY: true, hasColors: () => false })
+  const { ask } = createTerminal(streams as never)
+  const answer = ask!('Name: ').catch((error: CliError) => error.exitStatus)
+  streams.stdin.write(typed)
+  expect(await answer).toBe(expected)
+})
 
 describe('guardTerminal', () => {
   /** A title, a cleared screen, C1 controls, a colour, and marks that reverse what is read. */

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { stripVTControlCharacters, styleText } from 'node:util'
 import stringWidth from 'string-width'
+import { InterruptedError } from './cli-error.ts'
 
 /** The output of a command line program. */
 export interface Terminal {
@@ -75,7 +76,7 @@ function toSafeText(text: string): string {
   return escaped.replaceAll(ESC, '\u001b')
 }
 
-/** Ends of input, such as Ctrl-D, are an empty answer. */
+/** Ends of input, such as Ctrl-D, are an empty answer. @throws InterruptedError on Ctrl-C */
 async function askOn(
   input: NodeJS.ReadableStream,
   output: NodeJS.WritableStream,
@@ -88,9 +89,15 @@ async function askOn(
   const lines = createInterface({ input, output: isSecret ? hidden : output, terminal: true })
   const ended = new AbortController()
   lines.once('close', () => ended.abort())
+  let isInterrupted = false
+  lines.once('SIGINT', () => {
+    isInterrupted = true
+    lines.close()
+  })
   try {
     return await lines.question(question, { signal: ended.signal })
   } catch {
+    if (isInterrupted) throw new InterruptedError('Interrupted.')
     return ''
   } finally {
     lines.close()

@@ -41,6 +41,8 @@ describe('wf', () => {
     [['--json', 'runs', 'list'], /^a command is missing before --json/],
     [['runs', '--limit=3', 'list', '--json'], /^a command is missing before --limit/],
     [['runs', 'list', '--workflow', '--json'], /^the value of --workflow is missing: --json is an option/],
+    [['runs', 'list', '--json', '--workflow', '--help'], /^the value of --workflow is missing: --help is an option/],
+    [['runs', 'list', '--json', '--workflow', '-h'], /^the value of --workflow is missing: -h is an option/],
     [['runs', 'list', '--json', '--session', '-f'], /^the value of --session is missing: -f is an option/],
   ])('prints wrong usage as JSON with --json: %j', async (args, message) => {
     const { exitStatus, stdout, stderr } = await wf({}, args)
