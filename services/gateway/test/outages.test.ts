@@ -76,19 +76,26 @@ describe('while the database is unavailable', () => {
 
   test('a start that was answered 503 while it was queued is never recorded', async () => {
     const [sent, queued] = [newId(), newId()]
-    const batchesBefore = await countBatches()
-    // A key that was just looked up stays in the cache for 3 s without the database.
-    const lookUpsBefore = await countLookUps()
-    await waitUntil(async () => {
-      expect((await gateway.get('/v1/organization')).status).toBe(200)
-      return (await countLookUps()) > lookUpsBefore
-    })
-    await freeze()
-    // Fills both batches that may be under way; whether PostgreSQL records those is unknown.
-    const first = [gateway.start(workflowId, { context: sent })]
-    await waitUntil(async () => (await countBatches()) >= batchesBefore + 1)
-    first.push(gateway.start(workflowId, { context: sent }))
-    await waitUntil(async () => (await countBatches()) >= batchesBefore + 2)
+    const first: ReturnType<typeof gateway.start>[] = []
+    // A key that was just looked up stays in the cache for 3 s without the database: on a slow machine, too short.
+    const fillBatches = async () => {
+      thaw()
+      await Promise.all(first.splice(0))
+      const lookUpsBefore = await countLookUps()
+      await waitUntil(async () => {
+        expect((await gateway.get('/v1/organization')).status).toBe(200)
+        return (await countLookUps()) > lookUpsBefore
+      })
+      const batchesBefore = await countBatches()
+      await freeze()
+      // Fills both batches that may be under way; whether PostgreSQL records those is unknown.
+      for (const count of [1, 2]) {
+        first.push(gateway.start(workflowId, { context: sent }))
+        await waitUntil(async () => (await countBatches()) >= batchesBefore + count, { timeoutMs: 3_000 })
+      }
+      return true
+    }
+    await waitUntil(fillBatches, { timeoutMs: 60_000 })
     const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: queued }))
     const answers = await Promise.all([...first, ...rest])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
