@@ -30,13 +30,21 @@ const app = createRoute({
       <LoadFailed error={error} />
     </main>
   ),
-  beforeLoad: async ({ location }) => {
+  beforeLoad: async ({ location, search: { organization, ...search } }) => {
     try {
-      await queryClient.ensureQueryData(queryFor('getMe'))
+      const me = await queryClient.ensureQueryData(queryFor('getMe'))
+      // A link of an email: the person may have been in another one since.
+      if (organization === undefined) return
+      if (organization !== me.organization.id && me.organizations.some(({ id }) => id === organization)) {
+        const switched = await call('switchOrganization', { body: { organization_id: organization } })
+        queryClient.clear()
+        queryClient.setQueryData(['getMe', {}], switched)
+      }
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
       throw redirect({ to: '/sign-in', search: location.href === '/' ? {} : { next: location.href } })
     }
+    throw redirect({ to: location.pathname, search, replace: true })
   },
 })
 

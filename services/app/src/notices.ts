@@ -120,8 +120,9 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
       subject: truncateText(`[${organization.name}] ${body.text}`.replaceAll(/\s+/g, ' '), SUBJECT_MAX_LENGTH),
       text: [
         body.text,
-        ...(appUrl ? [`${appUrl}/${PAGES[body.type] ?? ''}`] : []),
-        `You get the notices of ${organization.name} that you chose under Account${appUrl ? `: ${appUrl}/account` : '.'}`,
+        ...(appUrl ? [`${appUrl}/${PAGES[body.type] ?? ''}?organization=${organizationId}`] : []),
+        `You get the notices of ${organization.name} that you chose under Account` +
+          (appUrl ? `: ${appUrl}/account?organization=${organizationId}` : '.'),
       ].join('\n\n'),
       messageId: `<${notice.id}@workflow-service>`,
       // Absences are not announced to the sender (RFC 3834).

@@ -228,8 +228,10 @@ describe('Notices', () => {
     const [mail = ''] = mails
     expect(mail).toContain('Subject: [Acme Bcc: eve@example.com] A key expires\r\n')
     expect(mail).toContain('Auto-Submitted: auto-generated\r\n')
-    expect(mail).toMatch(/\r\nA key expires\r\n\r\nhttp:\/\/localhost:8083\/keys\r\n\r\nYou get the notices of Acme/)
-    expect(mail).toContain('under Account: http://localhost:8083/account\r\n')
+    // Quoted-printable.
+    const link = (page: string) => `http://localhost:8083/${page}?organization=3D${organization.id}\r\n`
+    expect(mail).toContain(`\r\nA key expires\r\n\r\n${link('keys')}\r\nYou get the notices of Acme`)
+    expect(mail).toContain(`under Account: ${link('account')}`)
     await db.pool.query('DELETE FROM notices WHERE id = $1', [unsent!.id])
     expect((await data.call(other.admin, 'getNotices')).body.data).toHaveLength(1)
     await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
