@@ -161,11 +161,13 @@ describe('request bodies', () => {
   })
 
   test.each([
-    ['Chunked', '422 validation_error'],
-    ['gzip, chunked', '400 unsupported_media_type'],
-  ])('a body in the transfer coding %s is answered %s', async (coding, expected) => {
+    ['Chunked', '422 validation_error', ''],
+    ['gzip, chunked', '400 unsupported_media_type', 'without a Transfer-Encoding other than'],
+  ])('a body in the transfer coding %s is answered %s', async (coding, expected, advice) => {
     const bytes = `${head(`Transfer-Encoding: ${coding}\r\n${CLOSE}`)}2\r\n{}\r\n0\r\n\r\n`
-    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe(expected)
+    const answer = await sendRaw(gateway.url, bytes)
+    expect(outcomeOf(answer)).toBe(expected)
+    expect(answer?.text).toContain(advice)
   })
 
   test.each([

@@ -77,8 +77,10 @@ function assertJsonInUtf8(headers: IncomingHttpHeaders): void {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = headers
   // Of several transfer codings Node undoes `chunked` alone.
   const { 'transfer-encoding': transferEncoding = 'chunked' } = headers
-  if (encoding.toLowerCase() !== 'identity' || transferEncoding.toLowerCase() !== 'chunked') {
-    throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
+  const isEncoded = encoding.toLowerCase() !== 'identity'
+  if (isEncoded || transferEncoding.toLowerCase() !== 'chunked') {
+    const without = isEncoded ? 'Content-Encoding' : 'a Transfer-Encoding other than "chunked"'
+    throw new ApiError('unsupported_media_type', `Send the body uncompressed, without ${without}.`)
   }
   if (type === undefined || !isJsonInUtf8(type)) {
     const message = 'Send the body as JSON, with the header "Content-Type: application/json".'
