@@ -512,9 +512,10 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   await page.getByRole('group', { name: 'Members may choose' }).getByLabel('fast').uncheck()
   await page.getByLabel('Budget of a month (EUR)').fill('20')
   await press(page, 'Save models and budget')
-  await page.getByText('Saved', { exact: false }).first().waitFor()
-  const saved = await service.db.prisma.organization.findFirstOrThrow({ where: { id: organizationId } })
-  expect(saved).toMatchObject({ monthBudget: 20_000_000n, offeredModels: ['builtin'] })
+  const read = () => service.db.prisma.organization.findFirstOrThrow({ where: { id: organizationId } })
+  // Not until it says "Saved": so it may still do of the workflow.
+  await waitUntil(async () => (await read()).monthBudget !== null)
+  expect(await read()).toMatchObject({ monthBudget: 20_000_000n, offeredModels: ['builtin'] })
 })
 
 test('a description with a condition leads to a filled-in rule, after which nothing is refused', async () => {
