@@ -11,12 +11,15 @@ export async function createTestDatabase() {
   return await cloneDatabase(await requestServer('database'))
 }
 
-/** Clones a database to which nothing is connected. */
+/**
+ * Clones a database to which nothing is connected, by copying its files: the default of PostgreSQL, which writes each
+ * page to its log, takes four times the processor time for one as small as the template.
+ */
 export async function cloneDatabase({ adminUrl, templateUrl }: { adminUrl: string; templateUrl: string }) {
   const name = `test_${randomBytes(8).toString('hex')}`
   const url = new URL(templateUrl)
   const template = url.pathname.slice(1)
-  await execute(adminUrl, `CREATE DATABASE ${name} OWNER ${url.username} TEMPLATE ${template}`)
+  await execute(adminUrl, `CREATE DATABASE ${name} OWNER ${url.username} TEMPLATE ${template} STRATEGY file_copy`)
   url.pathname = `/${name}`
   return {
     /** Connects as the owner, who is no superuser. */
