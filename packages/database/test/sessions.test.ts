@@ -97,6 +97,7 @@ describe('acquiring sessions by their ids', () => {
         },
         inputMessage: 'New order',
         acceptedAt: expect.any(String),
+        claimedAt: expect.any(String),
         context: 'order_id: A-1',
         requestId: 'request-1',
         trace: null,

@@ -29,6 +29,8 @@ export interface ClaimedRun {
   readonly trace: TraceContext | null
   /** When the start was accepted, in ISO 8601. */
   readonly acceptedAt: string
+  /** When this attempt began, by the database's clock, in ISO 8601. */
+  readonly claimedAt: string
   /** Attempts including this one. */
   readonly attempts: number
   /** Whether this is the first time that a runner claims it, so that its journal is empty. */

@@ -180,8 +180,8 @@ export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | 
      )
      SELECT json_build_object(
          'id', leased.id, 'organizationId', leased.organization_id, 'sessionId', leased.id, 'number', 1,
-         'context', cases.context, 'acceptedAt', coalesce(cases.accepted_at, cases.created_at), 'requestId', leased.id,
-         'trace', NULL, 'attempts', leased.attempts, 'isFirst', true, 'waitedMs', NULL
+         'context', cases.context, 'acceptedAt', coalesce(cases.accepted_at, cases.created_at), 'claimedAt', now(),
+         'requestId', leased.id, 'trace', NULL, 'attempts', leased.attempts, 'isFirst', true, 'waitedMs', NULL
        ) AS run,
        json_build_object(
          'id', evaluation.workflow_id, 'model', evaluation.model, 'description', evaluation.description

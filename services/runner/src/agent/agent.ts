@@ -78,7 +78,15 @@ export interface RunRecords {
 export interface AgentRun extends RunRecords {
   readonly run: Pick<
     ClaimedRun,
-    'id' | 'organizationId' | 'sessionId' | 'workflow' | 'inputMessage' | 'context' | 'requestId' | 'acceptedAt'
+    | 'id'
+    | 'organizationId'
+    | 'sessionId'
+    | 'workflow'
+    | 'inputMessage'
+    | 'context'
+    | 'requestId'
+    | 'acceptedAt'
+    | 'claimedAt'
   >
   /** The agent's steps in the journal when this attempt began, in order; empty unless the run is resumed. */
   readonly steps: readonly JournalStep[]

@@ -26,14 +26,14 @@ export interface Attempt {
 /** Gives the agent access to the run, and to nothing beyond it. */
 export function createAgentRun(attempt: Attempt): AgentRun {
   const { dispatcher, lease, run, journal, steps, stored } = attempt
-  const { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt } = run
+  const { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt, claimedAt } = run
   /** The sources of the last `listSources`, unless they are many or large. */
   let smallSources: readonly SourceForAgent[] | null = null
   const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
 
   return {
     ...stored,
-    run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt },
+    run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt, claimedAt },
     steps: steps.filter((step) => step.kind !== 'note' || !attemptNotes.includes(step.data.code)),
     signal: lease.signal,
     abort: lease.abort,

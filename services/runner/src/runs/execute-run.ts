@@ -78,7 +78,8 @@ async function runAttempts(
 ): Promise<boolean> {
   lease.signal.throwIfAborted()
   const { dispatcher, runnerMetrics, tracing, logger } = ctx
-  const acceptedMs = performance.now() - (run.waitedMs ?? Math.max(0, Date.now() - Date.parse(run.acceptedAt)))
+  const acceptedMs =
+    performance.now() - (run.waitedMs ?? Math.max(0, Date.parse(run.claimedAt) - Date.parse(run.acceptedAt)))
   const stored = ctx.runStore.open(lease, run, prefetchedSources)
   const journal = openJournal(stored, (kind, durationMs) =>
     runnerMetrics.stepDurations.observe({ kind }, durationMs / 1_000),

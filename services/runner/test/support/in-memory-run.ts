@@ -118,6 +118,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
     isFirst: true,
     waitedMs: 0,
     acceptedAt: '2026-01-31T08:59:58.123Z',
+    claimedAt: '2026-01-31T08:59:59.123Z',
   }
   const [interrupting, aborting] = [new AbortController(), new AbortController()]
   const lease: ActiveLease = {

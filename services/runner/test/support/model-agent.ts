@@ -25,6 +25,7 @@ export function createClock(nowMs = Date.parse('2026-01-31T09:00:00Z')) {
     nowMs,
     delays,
     now: (): number => clock.nowMs,
+    monotonic: (): number => clock.nowMs,
     random: () => 0,
     async sleep(delayMs: number) {
       delays.push(delayMs)

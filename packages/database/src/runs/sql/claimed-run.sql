@@ -19,6 +19,7 @@ json_build_object(
   'inputMessage', claimed.input_message,
   'context', claimed.context,
   'acceptedAt', claimed.created_at,
+  'claimedAt', claimed.claimed_at,
   'requestId', claimed.request_id,
   'trace', CASE WHEN claimed.traceparent IS NOT NULL
     THEN json_build_object('traceparent', claimed.traceparent, 'tracestate', claimed.tracestate) END,

@@ -28,13 +28,20 @@ interface Waited {
   readonly sinceMs?: number
   /** How many times the run was parked. */
   readonly parks?: number
+  /** How far the runner's time of day is ahead of the database's, and by how much each request sets it forward. */
+  readonly aheadMs?: number
 }
 
 /**
  * Asks a model that gives these errors first, each after `requestMs`, with a clock that only delays and requests move.
  */
-async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: Waited = {}, requestMs = 0) {
+async function ask(
+  errors: readonly ModelError[],
+  { gate, sinceMs, parks = 0, aheadMs = 0 }: Waited = {},
+  requestMs = 0,
+) {
   const clock = createClock(1_000_000)
+  clock.now = () => clock.nowMs + (requests + 1) * aheadMs
   const notes: string[] = []
   const queue = [...errors]
   const reported: unknown[] = []
@@ -45,7 +52,7 @@ async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: 
   const waited = codes.map((code) => ({ kind: 'note', data: { code, text: '' }, createdAt }))
   const { signal } = new AbortController()
   const ctx = {
-    run: { signal, abort: signal },
+    run: { run: { claimedAt: new Date(clock.nowMs).toISOString() }, signal, abort: signal },
     steps: { all: sinceMs === undefined ? [] : waited, note: async (code: string) => void notes.push(code) },
     config: modelConfig({ maxWaitMs: 3_600_000 }),
     pace: 'openai:x',
@@ -130,6 +137,14 @@ describe('a request that the API limits', () => {
       message: "The run cannot go on: the service's model is not available (gave up after 3,580 s)",
     })
   })
+})
+
+test('a runner whose clock is set forward a day at each request waits as long as any other', async () => {
+  const aheadMs = 86_400_000
+  const short = await ask([limited(), unavailable(), unreadable], { aheadMs })
+  expect(short).toMatchObject({ result: answer, delays: [250, 1_000, 1_000] })
+  const { result } = await ask([limited(60_000)], { sinceMs: 1_000_000 - 3_000_000, parks: 9, aheadMs })
+  expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 300_000 })
 })
 
 describe('a request to an API that is unavailable', () => {

@@ -55,7 +55,7 @@ export async function askWithRetries(
   for (let unreadable = 0; ;) {
     await wait.forTurn()
     await cost.reserve(question)
-    const [askedMs, startedMs] = [clock.now(), performance.now()]
+    const [askedMs, startedMs] = [clock.monotonic(), performance.now()]
     const answer = await ask(question, run.abort).catch((error: unknown) => {
       if (error instanceof ModelError) return error
       throw error
@@ -72,7 +72,7 @@ export async function askWithRetries(
     if (fallback && BROKEN.has(code)) throw new ModelOutageError('The model cannot be used')
     if (kind === 'permanent') throw new RunError(code, message)
     if (kind !== 'unreadable') {
-      await wait.afterFailure(answer, kind, clock.now() - askedMs)
+      await wait.afterFailure(answer, kind, clock.monotonic() - askedMs)
       continue
     }
     unreadable += 1
@@ -94,7 +94,8 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
   const waited = findWait(steps.all)
   const maxInSlotMs = fallback ? Math.min(PARK_AFTER_MS, fallbackAfterMs) : PARK_AFTER_MS
   const nextDelayMs = { limited: createDelays('limited', clock), unavailable: createDelays('unavailable', clock) }
-  let sinceMs = waited.sinceMs
+  // What the journal says is by the database's clock.
+  let sinceMs = waited.since && clock.monotonic() - Math.max(0, Date.parse(run.run.claimedAt) - waited.since.getTime())
   let inSlotMs = 0
 
   const sleepInSlot = async (delayMs: number): Promise<void> => {
@@ -103,8 +104,8 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
   }
   const park = async (delayMs: number, why: string): Promise<never> => {
     if (fallback) throw new ModelOutageError(why)
-    sinceMs ??= clock.now()
-    const leftMs = sinceMs + maxWaitMs - clock.now()
+    sinceMs ??= clock.monotonic()
+    const leftMs = sinceMs + maxWaitMs - clock.monotonic()
     if (leftMs <= 0) throw givenUp(sinceMs)
     const parkedMs = Math.round(Math.min(delayMs, leftMs))
     const until = new Date(clock.now() + parkedMs).toISOString().slice(0, 19).replace('T', ' ')
@@ -113,7 +114,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
     throw new RunParkedError(text, parkedMs)
   }
   const givenUp = (firstMs: number): RunError =>
-    new RunError('model_unavailable', `${NOT_AVAILABLE} (gave up after ${formatSeconds(clock.now() - firstMs)})`)
+    new RunError('model_unavailable', `${NOT_AVAILABLE} (gave up after ${formatSeconds(clock.monotonic() - firstMs)})`)
 
   return {
     /** Waits for the request's turn at the gate. */
@@ -137,16 +138,16 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
     ): Promise<void> {
       const isLimited = kind === 'limited'
       if (isLimited) await gate.recordLimit(pace, retryAfterMs ?? 0, run.abort)
-      sinceMs ??= clock.now()
+      sinceMs ??= clock.monotonic()
       inSlotMs += requestMs
-      outage.sinceMs ??= clock.now() - requestMs
-      const outageMs = clock.now() - outage.sinceMs
+      outage.sinceMs ??= clock.monotonic() - requestMs
+      const outageMs = clock.monotonic() - outage.sinceMs
       if (fallback && outageMs >= fallbackAfterMs) throw new ModelOutageError(message)
       const wantedMs = Math.round((retryAfterMs ?? 0) + nextDelayMs[kind]())
       // The last request before the fallback is sent at the end of its time.
       const leftMs = fallback ? Math.max(retryAfterMs ?? 0, fallbackAfterMs - outageMs) : Infinity
       const delayMs = Math.min(wantedMs, leftMs)
-      if (!fallback && clock.now() + delayMs > sinceMs + maxWaitMs) throw givenUp(sinceMs)
+      if (!fallback && clock.monotonic() + delayMs > sinceMs + maxWaitMs) throw givenUp(sinceMs)
       if ((isLimited || waited.parks === 0) && inSlotMs + delayMs <= maxInSlotMs) {
         const text = `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`
         await steps.note(isLimited ? NOTES.limited : NOTES.retry, text)
@@ -159,7 +160,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
 }
 
 /** How the answer has waited so far, in earlier attempts too: by the notes after the last answer or model. */
-function findWait(all: ModelRun['steps']['all']): { readonly sinceMs: number | null; readonly parks: number } {
+function findWait(all: ModelRun['steps']['all']): { readonly since: Date | null; readonly parks: number } {
   const begin = all.findLastIndex(
     (step) => step.kind === 'model_answer' || (step.kind === 'note' && step.data.code === FALLBACK),
   )
@@ -168,7 +169,7 @@ function findWait(all: ModelRun['steps']['all']): { readonly sinceMs: number | n
     .filter((step) => step.kind === 'note' && Object.values(NOTES).includes(step.data.code))
   const [first] = notes
   return {
-    sinceMs: first && 'createdAt' in first ? first.createdAt.getTime() : null,
+    since: first && 'createdAt' in first ? first.createdAt : null,
     parks: notes.filter(({ data }) => 'code' in data && data.code === NOTES.parked).length,
   }
 }

@@ -15,12 +15,19 @@ export const FALLBACK = 'model_fallback'
 
 /** Time and randomness; tests replace them. */
 export interface ModelClock {
+  /** The time of day, which may be wrong or set meanwhile: no duration is measured by it. */
   readonly now: () => number
+  readonly monotonic: () => number
   readonly random: () => number
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>
 }
 
-export const systemClock: ModelClock = { now: Date.now, random: Math.random, sleep }
+export const systemClock: ModelClock = {
+  now: Date.now,
+  monotonic: () => performance.now(),
+  random: Math.random,
+  sleep,
+}
 
 /** A model that a run may use. */
 export interface UsableModel {

@@ -51,13 +51,13 @@ async function askOnce(
   question: ModelQuestion,
 ) {
   // The request that the run makes next finds out whether the outage has ended.
-  const isOut = outage.sinceMs !== null && clock.now() - outage.sinceMs >= config.fallbackAfterMs
+  const isOut = outage.sinceMs !== null && clock.monotonic() - outage.sinceMs >= config.fallbackAfterMs
   if (fallback && isOut) return "the model's API is unavailable"
   const turn = await gate.reserve(pace, { maxDelayMs: 0, isRepeated: false }, run.abort)
   if (!turn.isReserved) return "the model's API limits requests"
   const reservation = await cost.tryReserve(question)
   if (reservation.kind !== 'reserved') return 'the budget does not allow it'
-  const [askedMs, startedMs] = [clock.now(), performance.now()]
+  const [askedMs, startedMs] = [clock.monotonic(), performance.now()]
   try {
     const answer = await ask(question, run.abort)
     const text = answer.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
