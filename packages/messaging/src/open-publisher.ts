@@ -8,7 +8,7 @@ import type { PublishOutcome } from './session-queue.ts'
 export type Publisher = ReturnType<typeof openPublisher>
 
 /** By message id. */
-type UnconfirmedMessages = Map<string, { readonly publishedAt: number; isReturned: boolean }>
+type UnconfirmedMessages = Map<string, { readonly publishedMs: number; isReturned: boolean }>
 
 /**
  * Limits the memory that a broker costs which does not confirm: with so many unconfirmed messages, publishing fails.
@@ -35,7 +35,7 @@ export function openPublisher(options: RabbitMqOptions) {
     const unconfirmed: UnconfirmedMessages = new Map()
     const confirmCheck = setInterval(() => {
       const [oldest] = unconfirmed.values()
-      if (!isBlocked && oldest && Date.now() - oldest.publishedAt > CONFIRM_TIMEOUT_MS) {
+      if (!isBlocked && oldest && performance.now() - oldest.publishedMs > CONFIRM_TIMEOUT_MS) {
         reconnect(`The broker confirmed nothing for ${CONFIRM_TIMEOUT_MS} ms`)
       }
     }, CONFIRM_CHECK_INTERVAL_MS)
@@ -61,13 +61,13 @@ export function openPublisher(options: RabbitMqOptions) {
       const { channel, unconfirmed } = current
       const { promise, resolve } = Promise.withResolvers<PublishOutcome>()
       const messageId = `${idPrefix}-${++sequence}`
-      const message = { publishedAt: Date.now(), isReturned: false }
+      const message = { publishedMs: performance.now(), isReturned: false }
       unconfirmed.set(messageId, message)
       const confirm = (error: unknown): void => {
         unconfirmed.delete(messageId)
         resolve(error || message.isReturned ? 'failed' : 'confirmed')
       }
-      const timestamp = Math.trunc(message.publishedAt / 1_000)
+      const timestamp = Math.trunc(Date.now() / 1_000)
       try {
         // `mandatory` makes the broker return a message that no queue takes.
         const fixedOptions = { persistent: true, mandatory: true, timestamp, messageId }

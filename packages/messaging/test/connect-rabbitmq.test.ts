@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
@@ -98,6 +98,29 @@ describe('connectRabbitMq', () => {
     } finally {
       await proxy.close()
     }
+  })
+
+  test('keeps a connection whose broker is late to confirm while the clock is set forward', async () => {
+    const proxy = await startSilencingProxy(broker.url)
+    const states: string[] = []
+    const onState = (role: string, state: string) => void states.push(`${role} ${state}`)
+    queue = connectRabbitMq({ url: proxy.url, queueType: 'classic', connectionName: 'test', onState })
+    await queue.consume(async () => {}, { prefetch: 1 })
+    await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
+    proxy.silence()
+    const published = queue.publish(message)
+    const now = Date.now
+    jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000)
+    const monotonic = jest.spyOn(performance, 'now')
+    try {
+      // The check of what is not confirmed yet, every 5 s.
+      await waitUntil(() => monotonic.mock.calls.length > 0)
+      expect(states).not.toContain('publisher down')
+    } finally {
+      jest.restoreAllMocks()
+      await proxy.close()
+    }
+    expect(await published).toBe('failed')
   })
 
   test('publishes and consumes again when a broker that was down is back, also if it was started meanwhile', async () => {
