@@ -279,6 +279,43 @@ test('the usage has a table under every chart, by workflow, webhook source and k
   )
 })
 
+const usageOf = (since: string, until: string) =>
+  `/usage?days=chosen&since=2026-11-01T${since}.000Z&until=2026-11-01T${until}.000Z`
+
+test('the hour that daylight saving repeats is counted twice, and a period keeps what a person does not change', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage({ ...owner.context, timezoneId: 'America/New_York' })
+  const change = async (name: string, time: string) => {
+    await page.getByRole('combobox', { name: 'Time' }).selectOption('Choose a period …')
+    await page.getByLabel(name, { exact: true }).fill(`2026-11-01T${time}`)
+    await page.getByRole('button', { name: 'Show' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+  const hours = () => page.getByRole('img', { name: /^Starts by hour/ }).locator('g')
+  await show(page, usageOf('04:00:00', '10:00:00'))
+  await waitUntil(async () => (await hours().count()) === 6)
+  await change('Since', '02:30')
+  await page.getByRole('img', { name: /^Starts by hour/ }).waitFor()
+  await waitUntil(async () => (await hours().count()) === 3)
+  await follow(page, usageOf('06:30:15', '09:00:00'))
+  await change('Until', '05:00')
+  const { searchParams } = new URL(page.url())
+  expect(searchParams.get('since')).toBe('2026-11-01T06:30:15.000Z')
+  expect(searchParams.get('until')).toBe('2026-11-01T10:00:00.000Z')
+})
+
+test('the last hour ends now also after the clock was set back', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  await show(page, '/runs?last=1h')
+  const nowMs = Date.now() - 7_200_000
+  await page.clock.setFixedTime(nowMs)
+  const asked = page.waitForRequest(/\/app\/runs\?.*status=failed/)
+  await follow(page, '/runs?last=1h&status=failed')
+  const since = new URL((await asked).url()).searchParams.get('since')
+  expect(since).toBe(new Date(nowMs - 3_600_000).toISOString())
+})
+
 test('a delivery is found among those of all sources by its order number, and by its source and outcome', async () => {
   const { owner, page, workflowId } = await openFilled(() => '/deliveries')
   await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })

@@ -21,7 +21,8 @@ const LABELS = 4
 export function Chart({ label, measure, buckets, timeText }: ChartProps) {
   const [shownAt, setShownAt] = useState<number>()
   const { [measure]: series } = RESULTS
-  const bars = buckets.map((bucket) => ({ label: timeText(bucket.at), values: totalsOf([bucket], measure) }))
+  // An hour that the end of daylight saving repeats has the words of the one before.
+  const bars = buckets.map(({ at, ...of }) => ({ at, label: timeText(at), values: totalsOf([{ at, ...of }], measure) }))
   const totals = totalsOf(buckets, measure)
   const top = roundUp(Math.max(...bars.map(({ values }) => sumOf(values))))
   // Half of it is a whole number.
@@ -57,7 +58,7 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
           {scale.map((y) => (
             <line key={y} x1={0} x2={bars.length} y1={y} y2={y} />
           ))}
-          {bars.map(({ label: at, values }, index) => (
+          {bars.map(({ at, values }, index) => (
             <g key={at} onPointerEnter={() => setShownAt(index)}>
               <rect className="space" x={index} y={0} width={1} height={top} />
               {series.map(({ label: name, tone }, part) => {
@@ -68,10 +69,10 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
           ))}
         </svg>
         <p aria-hidden="true">
-          {labels.map(({ label: at }, index) => (
+          {labels.map(({ at, label: text }, index) => (
             // The last one has what is left: less space would cut its text off.
             <span key={at} style={{ flexGrow: index < labels.length - 1 ? step : bars.length - index * step }}>
-              {at}
+              {text}
             </span>
           ))}
         </p>

@@ -400,8 +400,8 @@ const PERIODS: Periods<string> = { '1h': 'Last hour', '24h': 'Last 24 h', '7d': 
 const HOURS: Periods<number> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
 const CHOOSE = 'choose'
 /**
- * The beginning of each period, counted when it was chosen, and again once it is half a period too early: a list begins
- * anew with each other one.
+ * The beginning of each period, counted when it was chosen, and again once it is half a period too early, or too late
+ * because the clock was set back: a list begins anew with each other one.
  */
 const begun = new Map<string, string>()
 
@@ -409,7 +409,8 @@ function sinceOf(last: string): string | undefined {
   const { [last]: hours } = HOURS
   if (hours === undefined) return undefined
   const [now, before] = [Date.now(), begun.get(last)]
-  if (before && now - Date.parse(before) < 1.5 * hours * HOUR_MS) return before
+  const periods = before ? (now - Date.parse(before)) / (hours * HOUR_MS) : 0
+  if (periods >= 1 && periods < 1.5) return before
   const since = new Date(now - hours * HOUR_MS).toISOString()
   begun.set(last, since)
   return since
@@ -446,15 +447,20 @@ export function FilterPeriod({ none = 'Any time' }) {
   }
   const { last = '', since, until } = search
   const chosen = periodText(search)
+  const shown = { since: timeText(since, localText), until: timeText(until, localText) }
   const choose = () =>
     openForm({
       title: 'Choose a period',
       action: 'Show',
       isTransient: true,
-      values: { since: timeText(since, localText), until: timeText(until, localText) },
+      values: shown,
       async save(typed) {
-        const [from, to] = [isoText('since', typed.since), isoText('until', typed.until)]
-        if (from && to && from >= to) throw invalid('until', 'Enter a time after the beginning.')
+        // The text of a time lacks its seconds, and means an earlier time where daylight saving repeats the hour.
+        const [from, to] = (['since', 'until'] as const).map((name) =>
+          typed[name] && typed[name] === shown[name] ? search[name] : isoText(name, typed[name]),
+        )
+        if (from && to && Date.parse(from) >= Date.parse(to))
+          throw invalid('until', 'Enter a time after the beginning.')
         await set({ since: from, until: to })
       },
       // The browser's own fields: phones have a picker for them, and the order of day and month is the system's.
