@@ -33,6 +33,7 @@ import {
   serializeStep,
   showRun,
 } from '../src/index.ts'
+import { recordApplied } from '../src/manifest/index.ts'
 import * as upkeep from '../src/upkeep/index.ts'
 import {
   ACCEPTED,
@@ -368,6 +369,32 @@ describe('two processes', () => {
 })
 
 describe('the audit log', () => {
+  test("has entries in the order of the database's clock, not of the clocks of the processes that add them", async () => {
+    const client = await db.pool.connect()
+    try {
+      await client.query(`BEGIN;
+        CREATE SCHEMA ahead;
+        CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz VOLATILE
+          RETURN pg_catalog.clock_timestamp() + interval '1 hour';
+        SET LOCAL search_path = ahead, pg_catalog, public`)
+      const { organizationId } = startable
+      await recordAuditEvent(client, { actor: OPERATOR, organizationId, action: 'organization.saved' })
+      const thing = { kind: 'workflow', id: newId(), name: 'A', outcome: 'changed', changes: [] } as const
+      await recordApplied(client, organizationId, [thing, { ...thing, id: newId() }])
+      const { rows } = await client.query<{ id: string; hours: number }>(
+        `SELECT id, ((('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint) / 1000.0
+           - extract(epoch FROM now()))::float8 / 3600 AS hours
+         FROM audit_events WHERE at = now()::timestamptz(3) ORDER BY id`,
+      )
+      expect(rows.map(({ hours }) => hours.toFixed(2))).toEqual(['1.00', '1.00', '1.00'])
+      for (const { id } of rows)
+        expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    } finally {
+      await client.query('ROLLBACK')
+      client.release()
+    }
+  })
+
   test('loses what is older, in batches', async () => {
     const record = async (days: number) => {
       await recordAuditEvent(db.pool, {

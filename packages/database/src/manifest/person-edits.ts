@@ -1,5 +1,5 @@
-import { newId, type Queryable } from '../connection/index.ts'
-import { OPERATOR, shortenText } from '../organizations/index.ts'
+import type { Queryable } from '../connection/index.ts'
+import { NEW_AUDIT_EVENT_ID, OPERATOR, shortenText } from '../organizations/index.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { insertRows } from './write-rows.ts'
 
@@ -59,7 +59,6 @@ export async function findPersonEdits(
 /** Records that an operator applied a manifest with these things (contract README, "Application"). */
 export async function recordApplied(client: Queryable, organizationId: string, things: readonly PlannedThing[]) {
   const rows = things.map(({ kind, id, name, changes, kept = [] }) => ({
-    id: newId(),
     organization_id: organizationId,
     actor_kind: OPERATOR.kind,
     actor_name: OPERATOR.name,
@@ -70,5 +69,5 @@ export async function recordApplied(client: Queryable, organizationId: string, t
     changes: JSON.parse(JSON.stringify(changes, shortenText)) as unknown,
     kept_fields: kept,
   }))
-  await insertRows(client, 'audit_events', rows)
+  await insertRows(client, 'audit_events', rows, { id: NEW_AUDIT_EVENT_ID })
 }

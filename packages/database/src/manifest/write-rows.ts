@@ -4,12 +4,19 @@ import type { ManifestOutcome, PlannedRow } from './apply-context.ts'
 /**
  * Inserts rows whose fields are named like the columns. The columns that they do not have get their defaults. As JSON,
  * which has no limit of 65,535 parameters.
+ * @param computed SQL for further columns.
  */
-export async function insertRows(client: Queryable, table: string, rows: readonly object[]): Promise<void> {
+export async function insertRows(
+  client: Queryable,
+  table: string,
+  rows: readonly object[],
+  computed: Readonly<Record<string, string>> = {},
+): Promise<void> {
   if (rows.length === 0) return
-  const columns = Object.keys(rows[0]!).join(', ')
-  const from = `SELECT ${columns} FROM json_populate_recordset(NULL::${table}, $1)`
-  await client.query(`INSERT INTO ${table} (${columns}) ${from}`, [JSON.stringify(rows)])
+  const columns = Object.keys(rows[0]!)
+  const from = `SELECT ${[...columns, ...Object.values(computed)].join(', ')} FROM json_populate_recordset(NULL::${table}, $1)`
+  const into = `${table} (${[...columns, ...Object.keys(computed)].join(', ')})`
+  await client.query(`INSERT INTO ${into} ${from}`, [JSON.stringify(rows)])
 }
 
 /**

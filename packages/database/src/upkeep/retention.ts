@@ -106,7 +106,7 @@ export const deleteOldSessions = deletionOf('upkeep/delete-old-sessions', { LAST
 
 /** Deletes at most `batchSize` entries of the audit log that are older than the age. Resolves to how many. */
 export async function deleteOldAuditEvents(db: Db, { olderThanDays, batchSize }: AgedBatch): Promise<number> {
-  // Ids are made a little before or after `at`; the id only keeps the search short.
+  // Ids are made a little after `at`; the id only keeps the search short.
   const firstId = firstIdAt(Date.now() - olderThanDays * DAY_MS + 60_000)
   const where = 'id < $2 AND at < now() - make_interval(days => $3) ORDER BY id'
   return await deleteRows(db, { table: 'audit_events', where }, batchSize, firstId, olderThanDays)
