@@ -24,6 +24,7 @@ export {
   newDeliveryId,
   newId,
   NIL_UUID,
+  readClock,
   type SqlDatabase,
   statements,
   workflowSearchText,

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
 import {
@@ -35,6 +35,7 @@ import {
 } from '../src/index.ts'
 import { recordApplied } from '../src/manifest/index.ts'
 import * as upkeep from '../src/upkeep/index.ts'
+import { setProcessClock } from './support/set-process-clock.ts'
 import {
   ACCEPTED,
   ACQUIRE_ALL,
@@ -251,6 +252,22 @@ describe('old runs', () => {
     const again = newClaim(startable.organizationId, sourceId, { runId: run.startId, resend })
     expect(await claimDeliveries(db, [again])).toMatchObject([{ kind: 'claimed' }])
   })
+})
+
+describe('the usage', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  test.each([-1, 1, 24])(
+    'ends with this hour of the database, in a process whose clock is %d h ahead',
+    async (hours) => {
+      await start(db, startable)
+      const first = new Date(Date.now() - 86_400_000)
+      setProcessClock(hours * 3_600_000)
+      const { starts } = await readOverview(db, admin())
+      const { buckets } = await readUsage(db, admin(), { by: 'workflow', since: first })
+      expect([starts, buckets.at(-1)?.starts, buckets.length]).toEqual([{ queued: 1 }, { queued: 1 }, 25])
+    },
+  )
 })
 
 describe('old journals', () => {

@@ -118,6 +118,15 @@ export type PrismaDb = Pick<Database, 'prisma'>
 /** The pool, or the connection of a transaction. */
 export type Queryable = Pick<PoolClient, 'query'>
 
+/**
+ * Reads the time of the database's clock, by which processes agree whose own clocks differ; in a transaction, that of
+ * its beginning.
+ */
+export async function readClock(client: Queryable): Promise<Date> {
+  const { rows } = await client.query<{ now: Date }>('SELECT now()::timestamptz(3) AS now')
+  return rows[0]!.now
+}
+
 /** What a function needs that runs one statement, also inside a transaction of the caller. */
 export interface Connection {
   readonly pool: Queryable

@@ -1,18 +1,18 @@
 import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
-import { column, type Db, NIL_UUID, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, NIL_UUID, readClock, runStatement, statement } from '../connection/index.ts'
 import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { countPeriod, HOUR_MS, type Measure, type Period, type UsageKind, type UsageRow } from './usage-count.ts'
 
 /** The starts, and the deliveries of a source, of the hours that are not rolled up yet which a request counts. */
 const MAX_LIVE_ROWS = 20_000
 
-/** The end of the hours that are rolled up, at the earliest `since`. */
-async function findLiveSince(db: Db, since: Date): Promise<Date> {
-  const { rows } = await db.pool.query<{ hour: Date }>(
-    `SELECT greatest($1, max(hour) + interval '1 hour') AS hour FROM usage_rollups`,
+/** The end of the hours that are rolled up, at the earliest `since`; and the time of the database's clock. */
+async function findLiveSince(db: Db, since: Date): Promise<{ liveSince: Date; now: Date }> {
+  const { rows } = await db.pool.query<{ liveSince: Date; now: Date }>(
+    `SELECT greatest($1, max(hour) + interval '1 hour') AS "liveSince", now() AS now FROM usage_rollups`,
     [since],
   )
-  return rows[0]?.hour ?? since
+  return rows[0]!
 }
 
 /**
@@ -20,7 +20,7 @@ async function findLiveSince(db: Db, since: Date): Promise<Date> {
  * that the member sees.
  */
 export async function countLastDay(db: Db, viewer: Viewer) {
-  const now = Date.now()
+  const now = (await readClock(db.pool)).getTime()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS)
   const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }
   const rows = await readRows(db, viewer, period, 'organization')
@@ -70,7 +70,7 @@ async function readRows(
   const { organizationId, since, until } = period
   const isTotal = kind === 'organization'
   const isOfMember = isTotal && memberId !== null
-  const liveSince = await findLiveSince(db, since)
+  const { liveSince, now } = await findLiveSince(db, since)
   const { rows } = await db.pool.query<HourRow>(
     `SELECT * FROM (
        SELECT date_trunc($6, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
@@ -92,7 +92,7 @@ async function readRows(
   )
   if (liveSince >= until) return rows
   // By hour, so that each row has its bucket; at most the hours for which the bound leaves rows.
-  const firstLive = Math.max(liveSince.getTime(), Date.now() - 3 * HOUR_MS)
+  const firstLive = Math.max(liveSince.getTime(), now.getTime() - 3 * HOUR_MS)
   for (let from = firstLive - (firstLive % HOUR_MS); from < until.getTime(); from += HOUR_MS) {
     const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
     const counted = isTotal
@@ -124,7 +124,7 @@ const DAY_MS = 24 * HOUR_MS
  * see.
  */
 export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thingId }: UsageQuery): Promise<UsageOut> {
-  const now = Date.now()
+  const now = (await readClock(db.pool)).getTime()
   const end = Math.min(until?.getTime() ?? now, now)
   const begin = since?.getTime() ?? end - 7 * DAY_MS
   const bucket = end - begin <= HOURLY_UNTIL_DAYS * DAY_MS ? 'hour' : 'day'
