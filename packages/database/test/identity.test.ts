@@ -1,6 +1,7 @@
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import * as storage from '../src/index.ts'
+import { setProcessClock } from './support/set-process-clock.ts'
 
 // One connection, so that its statistics are complete when it reads them.
 const database = useTestDatabase({ maxConnections: 1 })
@@ -178,6 +179,38 @@ describe('issueApiKey', () => {
     expect(future).toBeLessThanOrEqual(3_600_000)
     expect(past).toBeLessThanOrEqual(-60_000)
     expect([never, await expiry(endless)]).toEqual([null, null])
+  })
+})
+
+describe('a process whose time of day is wrong', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  test.each([-73, -2, 24 * 31])('by %d h writes and compares times of the database', async (hours) => {
+    const { db } = database
+    const { pool } = db
+    setProcessClock(hours * 3_600_000)
+    const visitor = { principal: { address: '192.0.2.1', userAgent: 'test' }, requestId: 'r' }
+    const token = await storage.createSetupLink(db, null)
+    const link = (await storage.findOneTimeLink(db, token))!
+    expect(link).toBeDefined()
+    const person = { name: 'Eve', email: `eve${hours}@acme.test`, passwordHash: 'x' }
+    const used = (await storage.completeSetup(db, token, link, person, 'Clocks', visitor)) as storage.UsedLink
+    const membership = { id: used.organizationId, userId: used.userId }
+    const signIn = await storage.signIn(db, { id: used.accountId, name: 'Eve' }, membership, 'password', visitor)
+    const user = (await storage.findSignedInUser(db, signIn!))!
+    expect(await storage.listSignIns(db, user)).toHaveLength(1)
+    const by = { principal: { ...user, address: null }, requestId: 'r' }
+    const workflowId = storage.newId()
+    await storage.createWorkflow(db, { ...by, workflowId }, { name: 'W', description: '', scope: 'company_wide' })
+    await storage.setWorkflowActive(db, { ...by, workflowId }, true)
+    const { rows } = await pool.query<{ at: Date }>(
+      `SELECT created_at AS at FROM organizations WHERE id = $1
+       UNION ALL SELECT unnest(ARRAY[created_at, updated_at]) FROM workflows WHERE organization_id = $1
+       UNION ALL SELECT expires_at - interval '72 hours' FROM one_time_links WHERE used_at = (SELECT max(used_at) FROM one_time_links)`,
+      [used.organizationId],
+    )
+    jest.useRealTimers()
+    expect(rows.map(({ at }) => Math.abs(Math.round((at.getTime() - Date.now()) / 60_000)))).toEqual([0, 0, 0, 0])
   })
 })
 

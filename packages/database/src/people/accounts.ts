@@ -6,6 +6,7 @@ import {
   inPrismaTransaction,
   type PrismaDb,
   type Queryable,
+  readClock,
   type Transaction,
 } from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
@@ -176,14 +177,14 @@ export async function revokeLinks({ prisma }: Pick<Transaction, 'prisma'>, which
 
 /** Makes a link, of whose token only the hash is stored, and ends the open ones of its kind that meet the condition. */
 export async function createLink(
-  { prisma }: Pick<Transaction, 'prisma'>,
+  tx: Transaction,
   link: Omit<Prisma.OneTimeLinkUncheckedCreateInput, 'tokenSha256' | 'expiresAt'> & { kind: keyof typeof LINK_HOURS },
   earlier: Prisma.OneTimeLinkWhereInput,
 ): Promise<{ token: string; expiresAt: Date }> {
-  await revokeLinks({ prisma }, { kind: link.kind, ...earlier })
+  await revokeLinks(tx, { kind: link.kind, ...earlier })
   const token = newToken()
-  const expiresAt = new Date(Date.now() + LINK_HOURS[link.kind] * 3_600_000)
-  await prisma.oneTimeLink.create({ data: { ...link, tokenSha256: hashToken(token), expiresAt } })
+  const expiresAt = new Date((await readClock(tx)).getTime() + LINK_HOURS[link.kind] * 3_600_000)
+  await tx.prisma.oneTimeLink.create({ data: { ...link, tokenSha256: hashToken(token), expiresAt } })
   return { token, expiresAt }
 }
 

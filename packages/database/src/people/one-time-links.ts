@@ -6,7 +6,7 @@ import {
   foldCase,
   inPrismaTransaction,
   newId,
-  type PrismaDb,
+  readClock,
   type Transaction,
   violatedConstraint,
 } from '../connection/index.ts'
@@ -57,14 +57,14 @@ export async function createSetupLink(db: Database, organizationId: string | nul
 }
 
 /** Reads what a link is for; undefined if it was used, revoked or expired, or if its user may no longer use it. */
-export async function findOneTimeLink(db: PrismaDb, token: string): Promise<OneTimeLink | undefined> {
+export async function findOneTimeLink(db: Database, token: string): Promise<OneTimeLink | undefined> {
   const link = await db.prisma.oneTimeLink.findFirst({
     where: {
       tokenSha256: hashToken(token),
-      // Its use compares again, by the database's clock: `consumeLink`.
+      // Its use compares again: `consumeLink`.
       usedAt: null,
       revokedAt: null,
-      expiresAt: { gt: new Date() },
+      expiresAt: { gt: await readClock(db.pool) },
       AND: [
         { OR: [{ organizationId: null }, { organization: { deletedAt: null } }] },
         { OR: [{ kind: 'setup' }, { user: { role: { not: null }, deactivatedAt: null } }] },

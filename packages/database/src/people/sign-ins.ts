@@ -9,6 +9,7 @@ import {
   newId,
   type PrismaDb,
   type Queryable,
+  readClock,
   type RowOfStatement,
   runStatement,
   statement,
@@ -131,14 +132,15 @@ const LIST_MAX_COUNT = 100
 
 /** Lists the sign-ins of the person that have not ended, the newest 100. */
 export async function listSignIns(
-  db: PrismaDb,
+  db: Database,
   { accountId, signInId }: Pick<SignedInUser, 'accountId' | 'signInId'>,
 ): Promise<SignInOut[]> {
+  const now = await readClock(db.pool)
   const signIns = await db.prisma.signIn.findMany({
     where: {
       accountId,
-      expiresAt: { gt: new Date() },
-      lastSeenAt: { gt: new Date(Date.now() - SIGN_IN_IDLE_DAYS * 86_400_000) },
+      expiresAt: { gt: now },
+      lastSeenAt: { gt: new Date(now.getTime() - SIGN_IN_IDLE_DAYS * 86_400_000) },
     },
     orderBy: { createdAt: 'desc' },
     take: LIST_MAX_COUNT,

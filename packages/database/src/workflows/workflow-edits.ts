@@ -15,6 +15,7 @@ import {
   inPrismaTransaction,
   inTransaction,
   type PrismaDb,
+  readClock,
   type Transaction,
   versionOf,
   workflowSearchText,
@@ -130,7 +131,7 @@ export async function editWorkflow(
     const { data, ...audited } = edited
     await tx.prisma.workflow.update({
       where: { id: before.id },
-      data: { ...data, version: randomUUID(), updatedAt: new Date() },
+      data: { ...data, version: randomUUID(), updatedAt: await readClock(tx) },
     })
     await recordVersions(tx, [before.id], edit.principal.name)
     await audit(tx, edit, before.name, audited)
