@@ -217,13 +217,19 @@ describe('a process whose time of day is wrong', () => {
 describe('touchApiKeys', () => {
   test('advances the times of many keys at once, and never sets an earlier time', async () => {
     const [{ apiKey: one }, { apiKey: two }] = [await issue(), await issue()]
-    const [early, late] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-01-02T00:00:00Z')]
-    const touch = (...used: [string, Date][]) => storage.touchApiKeys(database.db, new Map(used))
+    const [early, late] = [48 * 3_600_000, 24 * 3_600_000]
+    const touch = (...used: [string, number][]) => storage.touchApiKeys(database.db, new Map(used))
+    const hoursAgo = async () => {
+      const keys = await storage.listApiKeys(database.db, organizationId)
+      const times = new Map(keys.map((key) => [key.id, Date.parse(key.last_used_at!)]))
+      return [one, two].map(({ id }) => Math.round((Date.now() - times.get(id)!) / 3_600_000))
+    }
     await touch([one.id, late], [two.id, early])
     await touch([two.id, late], [one.id, early], [storage.newId(), late])
-    const times = new Map(
-      (await storage.listApiKeys(database.db, organizationId)).map((key) => [key.id, key.last_used_at]),
-    )
-    expect([times.get(one.id), times.get(two.id)]).toEqual([late.toISOString(), late.toISOString()])
+    expect(await hoursAgo()).toEqual([24, 24])
+    // A gateway of a release before whose clock was ahead.
+    await database.db.pool.query(`UPDATE api_keys SET last_used_at = now() + interval '1 day' WHERE id = $1`, [one.id])
+    await touch([one.id, 3_600_000])
+    expect(await hoursAgo()).toEqual([1, 24])
   })
 })

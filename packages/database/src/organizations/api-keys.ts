@@ -54,9 +54,9 @@ export async function findPrincipals(db: Db, prefixes: readonly string[]): Promi
   return rows
 }
 
-/** Records when keys were last used, by their ids. */
-export async function touchApiKeys(db: Db, usedAt: ReadonlyMap<string, Date>): Promise<void> {
-  await runStatement(db, TOUCH_API_KEYS, [[...usedAt.keys()], [...usedAt.values()]])
+/** Records how many milliseconds ago keys were last used, by their ids. */
+export async function touchApiKeys(db: Db, agesMs: ReadonlyMap<string, number>): Promise<void> {
+  await runStatement(db, TOUCH_API_KEYS, [[...agesMs.keys()], [...agesMs.values()]])
 }
 
 export interface NewApiKey {
