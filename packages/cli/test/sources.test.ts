@@ -10,9 +10,9 @@ import {
   waitUntil,
 } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { failure, watchWf, wf } from './support/wf.ts'
+import { failure, waitUntilWatching, watchWf, wf } from './support/wf.ts'
 
 type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
@@ -262,6 +262,7 @@ const entries = async (...args: string[]) =>
 
 describe('wf logs', () => {
   beforeEach(() => endpoint.answerWith({ body: 'thank you' }))
+  afterEach(() => void jest.restoreAllMocks())
 
   test('shows the newest first, with the reason of each failure and the text of each answer', async () => {
     await send({ order_id: 'A-2' })
@@ -294,6 +295,23 @@ describe('wf logs', () => {
     expect(await entries('--limit', '1')).toMatchObject([{ request_body: { wrong: 'A-3' } }])
     expect(await entries('--until', '1h')).toEqual([])
     expect(await entries('--since', '1h')).toHaveLength(3)
+  })
+
+  test('--follow prints the first entry also where the clock is ahead of the database', async () => {
+    const now = Date.now
+    jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000)
+    const { output, interrupt } = watchWf(environment.env, [
+      'logs',
+      sourceId,
+      '--follow',
+      '--json',
+      '--kind',
+      'payload',
+    ])
+    await waitUntilWatching(environment.db, 'deliveries')
+    await send({ order_id: 'A-5' })
+    await waitUntil(() => output().includes('A-5'))
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
   })
 
   test('--follow prints each entry once, when it has its outcome, until Ctrl-C', async () => {

@@ -1,8 +1,8 @@
 import { deriveId, newId, workflowSearchText } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { useCliEnvironment } from './support/cli-environment.ts'
-import { failure, watchWf, wf } from './support/wf.ts'
+import { failure, waitUntilWatching, watchWf, wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
 const organizationId = deriveId('organization', 'Acme')
@@ -375,6 +375,21 @@ test('--follow ends when the run is deleted', async () => {
 })
 
 describe('wf runs list --follow', () => {
+  afterEach(() => void jest.restoreAllMocks())
+
+  test('prints the first run of a session also where the clock is ahead of the database', async () => {
+    const { id: session } = (await run('sessions', 'open', '--json')).json() as { id: string }
+    const now = Date.now
+    jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000)
+    const { output, interrupt } = watch('runs', 'list', '--follow', '--json', '--session', session)
+    await waitUntilWatching(environment.db, 'starts')
+    const started = await run('start', 'Forward orders', 'x', '--session', session, '--json')
+    const { id } = started.json() as { id: string }
+    await waitUntil(() => output().includes(id))
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
+    await update("UPDATE starts SET status = 'failed', error = 'later', finished_at = now() WHERE id = $1", id)
+  })
+
   test('prints each run when its status changes', async () => {
     const args = 'runs list --follow --limit 1 --status failed --json --workflow'.split(' ')
     const { output, interrupt } = watch(...args, 'forward orders')

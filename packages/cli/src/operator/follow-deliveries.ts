@@ -4,6 +4,7 @@ import {
   findWebhookSource,
   listDeliveries,
   type LoggedDelivery,
+  readClock,
 } from '@workflow-service/database'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
@@ -25,7 +26,7 @@ export async function* followDeliveries(
   newest: readonly LoggedDelivery[],
   signal: AbortSignal,
 ): AsyncGenerator<readonly LoggedDelivery[]> {
-  let newestMs = newest[0] ? timeOf(newest[0]) : Date.now()
+  let newestMs = newest[0] ? timeOf(newest[0]) : (await readClock(ctx.db.pool)).getTime()
   const read = async (sinceMs: number) => {
     const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
     return await readAll(ctx, { ...query, since })

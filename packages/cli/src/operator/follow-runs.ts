@@ -3,6 +3,7 @@ import type { RunStatus } from '@workflow-service/contract'
 import {
   findWorkflowNames,
   listRuns,
+  readClock,
   type RunDetails,
   type RunFilter,
   type RunRow,
@@ -49,7 +50,7 @@ export async function followRuns(
     const ids = runs.map((row) => row.workflow_id)
     printRows(runs, isJson ? [] : runColumns(await findWorkflowNames(db, organization.id, ids)))
   }
-  let newestMs = newest[0]?.created_at.getTime() ?? Date.now()
+  let newestMs = (newest[0]?.created_at ?? (await readClock(db.pool))).getTime()
   const unfinished = await Promise.all(UNFINISHED.map(async (status) => await read({ status })))
   /** What the last poll read: each run that had not ended, or that the next one may read again. */
   let seen = byId([...unfinished.flat(), ...(await readSince(newestMs - OVERLAP_MS)), ...newest])

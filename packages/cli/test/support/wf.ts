@@ -1,4 +1,6 @@
 import { expect } from '@jest/globals'
+import type { Db } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
 import { runCli } from '../../src/run-cli.ts'
 import type { Terminal } from '../../src/terminal.ts'
 
@@ -48,6 +50,18 @@ export async function wf(
 export const failure = (text: string | RegExp, exitStatus = 1) => {
   const containing = typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text)
   return { exitStatus, stderr: typeof text === 'string' && text.startsWith('Error: ') ? text : containing }
+}
+
+/** Waits until a watching command has read this table, and waits for news. */
+export async function waitUntilWatching({ pool }: Db, table: string): Promise<void> {
+  await waitUntil(async () => {
+    const { rows } = await pool.query(
+      `SELECT FROM pg_stat_activity
+       WHERE datname = current_database() AND application_name = 'wf' AND state = 'idle' AND query LIKE $1`,
+      [`%${table}%`],
+    )
+    return rows.length > 0
+  })
 }
 
 /** Runs `wf` until Ctrl-C (`interrupt`) or until it ends by itself. `output` gives what it has written so far. */
