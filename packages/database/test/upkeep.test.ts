@@ -270,6 +270,25 @@ describe('the usage', () => {
   )
 })
 
+test('the usage of days counts nothing of a day (UTC) before the hour at which the period begins', async () => {
+  const day = new Date(Date.now() - 5 * 86_400_000).toISOString().slice(0, 10)
+  await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (date_trunc('hour', now()), false)`)
+  for (const [hour, count] of [
+    ['03:00Z', 1],
+    ['04:00Z', 2],
+    ['23:00Z', 4],
+  ]) {
+    await db.pool.query(
+      `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count)
+       SELECT $1, kind, $2, $3, 'starts', 'succeeded', $4 FROM unnest(ARRAY['organization', 'workflow']) AS kind`,
+      [startable.organizationId, `${day} ${hour}`, startable.workflowId, count],
+    )
+  }
+  const { buckets, groups } = await readUsage(db, admin(), { by: 'workflow', since: new Date(`${day}T04:30:00Z`) })
+  expect(buckets[0]).toMatchObject({ at: `${day}T00:00:00.000Z`, starts: { succeeded: 6 } })
+  expect(groups[0]?.starts).toEqual({ succeeded: 6 })
+})
+
 describe('old journals', () => {
   test('are deleted with their prompts, and their runs stay', async () => {
     const [old, young] = [await endedRun(31), await endedRun(29)]

@@ -130,7 +130,9 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
   const bucket = end - begin <= HOURLY_UNTIL_DAYS * DAY_MS ? 'hour' : 'day'
   const bucketMs = bucket === 'hour' ? HOUR_MS : DAY_MS
   const first = begin - (begin % bucketMs)
-  const period = { organizationId: viewer.organizationId, since: new Date(first), until: new Date(end) }
+  // A day of another time zone begins within one of UTC, of which only the rest is in the period.
+  const firstHour = new Date(begin - (begin % HOUR_MS))
+  const period = { organizationId: viewer.organizationId, since: firstHour, until: new Date(end) }
   const used = (await readRows(db, viewer, period, by, bucket)).filter(
     (row) => thingId === undefined || row.thing_id === thingId,
   )
