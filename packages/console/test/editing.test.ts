@@ -95,7 +95,7 @@ test('a description completes the names of webhook sources, not of ordinary word
   // A text that is too long is not cut off, and is not saved.
   await description.fill('x'.repeat(50_001))
   await description.press('Control+s')
-  await page.getByText('Must have at most 50,000 characters.').waitFor()
+  await page.getByText('Must have at most 50,000 characters.').first().waitFor()
 })
 
 test('a refused start says so once until its cause is gone; what is typed is not left without a question and replaces the example, also one that arrives late; a narrow page shows every tab', async () => {

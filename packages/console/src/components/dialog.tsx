@@ -14,6 +14,8 @@ interface DialogProps {
   actions?: ReactNode
   /** Beside the title. */
   tools?: ReactNode
+  /** The id of the element that says what the dialog is for: the focus begins below it. */
+  describedBy?: string | undefined
   /** `wide` for code, `drawer` for one at the side of the page, which has its own URL. */
   className?: string
   children: ReactNode
@@ -23,7 +25,7 @@ interface DialogProps {
  * A modal dialog; rendered only while it is open. Escape and the close button call `onClose`. The browser returns the
  * focus to where it was.
  */
-export function Dialog({ title, onClose, actions, tools, className = '', children }: DialogProps) {
+export function Dialog({ title, onClose, actions, tools, describedBy, className = '', children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   // Closed while it is still part of the page: only then the browser returns the focus.
@@ -45,6 +47,7 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
       ref={dialog}
       className={`dialog ${className}`}
       aria-labelledby={id}
+      aria-describedby={describedBy}
       onCancel={(event) => {
         event.preventDefault()
         onClose()
@@ -65,7 +68,7 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
 }
 
 interface FormDialogProps<Values extends object, Saved>
-  extends Omit<DialogProps, 'actions' | 'children'>, FormOptions<Values>, Omit<FormProps, 'extra'> {
+  extends Omit<DialogProps, 'actions' | 'describedBy' | 'children'>, FormOptions<Values>, Omit<FormProps, 'extra'> {
   /** What the form is for, above its fields. */
   text?: ReactNode
   fields?: (form: FormState<Values>) => ReactNode
@@ -77,10 +80,11 @@ export function FormDialog<Values extends object, Saved>(props: FormDialogProps<
   const { title, tools, className, onClose, action, canReset, variant, text, fields, ...options } = props
   const form = useForm({ ...options, isDialog: true })
   const close = form.closing(onClose)
+  const id = useId()
   return (
-    <Dialog {...{ title, tools, className }} onClose={close}>
+    <Dialog {...{ title, tools, className }} describedBy={text ? id : undefined} onClose={close}>
       <Form {...{ form, action, canReset, variant }} extra={<Button label="Cancel" onClick={close} />}>
-        {text ? <p>{text}</p> : null}
+        {text ? <p id={id}>{text}</p> : null}
         {fields?.(form)}
       </Form>
     </Dialog>

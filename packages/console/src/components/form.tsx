@@ -4,7 +4,7 @@ import { AppError, describeError } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
 import { Changes } from './changes.tsx'
 import { useShortcuts } from './shortcuts.ts'
-import { toast } from './toast.ts'
+import { announce, toast } from './toast.ts'
 import { CopyId } from './values.tsx'
 
 export interface FormOptions<Values extends object> {
@@ -216,7 +216,11 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
   const { form, action, variant = 'primary', canReset, extra, children } = props
   const element = useRef<HTMLFormElement>(null)
   useEffect(() => {
-    if (form.error) element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
+    const field = form.error && element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')
+    if (!field) return
+    // Screen readers read the error with a field that gets the focus, not when Enter was pressed in this field.
+    if (field !== document.activeElement) return field.focus()
+    announce(field.closest(':has(.field-error)')?.querySelector('.field-error')?.textContent ?? '')
   }, [form.error])
   useShortcuts({
     'mod+s': () => {
