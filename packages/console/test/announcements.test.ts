@@ -1,17 +1,42 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import type { Locator, Page } from '@workflow-service/testkit/use-browser'
+import { untilStatus } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 // What a person hears and where the focus is, who has a screen reader and a keyboard.
-const { browser, open } = useConsole()
+const { service, browser, open, openFilled } = useConsole()
 
 /** Waits until the live region of the page, or of the dialog above it, has this text. */
 const announced = async (page: Page, text: string | RegExp) =>
   await page.locator('[data-announcements="true"]').getByText(text).waitFor({ state: 'attached' })
 const hasFocus = async (page: Page, locator: Locator) => await locator.and(page.locator(':focus')).waitFor()
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+test('a list says what its filters find, and the focus goes to the first one of the older rows', async () => {
+  const { page, deliveryId } = await openFilled()
+  await service.db.pool.query(
+    `INSERT INTO deliveries SELECT (copy).* FROM (
+       SELECT jsonb_populate_record(d, jsonb_build_object('id', gen_random_uuid(), 'created_at',
+         created_at - number * interval '1 minute')) AS copy
+       FROM deliveries d, generate_series(1, 30) AS number WHERE d.id = $1) AS copies`,
+    [deliveryId],
+  )
+  await show(page, '/deliveries')
+  const search = page.getByRole('searchbox')
+  await search.fill('A-1002')
+  await announced(page, '1 found')
+  await search.fill('no such order')
+  await announced(page, 'Nothing matches these filters.')
+  await button(page, 'Clear').click()
+  await announced(page, '25+ found')
+  const shown = await page.getByRole('rowheader').count()
+  expect(shown).toBe(25)
+  await button(page, 'Older').press('Enter')
+  await announced(page, /^\d+ more deliveries$/)
+  await hasFocus(page, page.getByRole('rowheader').nth(shown).getByRole('link'))
+})
 
 test('an error of the field with the focus is announced, and a dialog is described by what it does', async () => {
   browser.expectProblem(/422/)
@@ -26,4 +51,36 @@ test('an error of the field with the focus is announced, and a dialog is describ
   await button(page, 'Revoke Shop').click()
   const text = await page.getByRole('dialog', { name: 'Revoke Shop?' }).getAttribute('aria-describedby')
   expect(await page.locator(`[id="${text}"]`).textContent()).toContain('This cannot be undone')
+})
+
+test('fields that find say when there is nothing, and how much there is', async () => {
+  const { page } = await openFilled('/runs')
+  await page.getByRole('combobox', { name: 'Workflow' }).fill('no such workflow')
+  await announced(page, 'Nothing found.')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: /^Find/ }).fill('Weekly')
+  await page.getByRole('dialog').getByRole('status').getByText('1 found', { exact: true }).waitFor()
+  expect(await page.getByRole('listbox', { name: 'Found' }).getByRole('option').count()).toBe(1)
+})
+
+test('new rows are announced once', async () => {
+  const { owner, page, workflowId } = await openFilled('/runs')
+  await page.evaluate(`{
+    const region = document.querySelector('[data-announcements="true"]')
+    globalThis.said = []
+    new MutationObserver(() => said.push(region.textContent.trim())).observe(region, { childList: true })
+  }`)
+  const start = async () => {
+    const { runId } = await owner.start(workflowId, 'order_id: A-3\ncustomer: Ada\ntotal: 1')
+    await untilStatus(owner, runId, 'succeeded', 'failed')
+  }
+  await start()
+  await button(page, '1 new').waitFor()
+  await announced(page, 'New runs')
+  await start()
+  await button(page, '2 new').waitFor()
+  await page.getByRole('combobox', { name: 'Workflow' }).fill('no such workflow')
+  await announced(page, 'Nothing found.')
+  expect(await page.evaluate('said')).toEqual(['New runs', 'Nothing found.'])
 })

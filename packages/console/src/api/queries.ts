@@ -163,6 +163,8 @@ export interface List<Row> {
   readonly rows: readonly Row[]
   readonly error: Error | null
   readonly isLoading: boolean
+  /** Whether the rows are those of the filters before. */
+  readonly isOld?: boolean
   readonly retry?: () => unknown
   /** Rows that are not shown yet; `Infinity` if there are more than a page of them. */
   readonly newCount?: number
@@ -240,6 +242,7 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
   return {
     rows: isHeadShown ? headRows : shown,
     error: pages.error,
+    isOld: pages.isPlaceholderData,
     isLoading: pages.isPending || (pages.isPlaceholderData && shown.length === 0),
     retry: () => pages.refetch(),
     newCount: isHeadShown ? 0 : newCount > 0 && newCount === headRows.length ? Infinity : newCount,

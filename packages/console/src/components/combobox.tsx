@@ -4,6 +4,7 @@ import { describeError, queryFor } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { fold } from './text.ts'
+import { announce } from './toast.ts'
 import { useOptions } from './use-options.tsx'
 
 interface ComboboxProps extends Pick<ComponentProps<typeof TextField>, 'label' | 'placeholder' | 'isLabelHidden'> {
@@ -18,6 +19,7 @@ interface ComboboxProps extends Pick<ComponentProps<typeof TextField>, 'label' |
 
 /** At most as many options are shown; more are found by typing. */
 const SHOWN = 50
+const SERVER_MS = 500
 
 /** A field that finds one of many options while typing. Leaving it without a choice keeps the value. */
 export function Combobox({ options, problem, value, onValue, onSearch, ...field }: ComboboxProps) {
@@ -42,6 +44,13 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
     if (list && input.current) placePopup(list, input.current, 'start')
     return () => list?.hidePopover()
   }, [isOpen])
+
+  const nothing = isOpen && found.length === 0 ? (problem ? describeError(problem) : 'Nothing found.') : undefined
+  useEffect(() => {
+    // Options from the server follow what is typed.
+    const timer = setTimeout(() => nothing && announce(nothing), SERVER_MS)
+    return () => clearTimeout(timer)
+  }, [nothing])
 
   const open = (typed: string) => {
     setText(typed)
@@ -80,9 +89,7 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
           (option) => option.value,
           (option) => option.label,
         )}
-        {isOpen && found.length === 0 ? (
-          <li className="menu-empty">{problem ? describeError(problem) : 'Nothing found.'}</li>
-        ) : null}
+        {nothing ? <li className="menu-empty">{nothing}</li> : null}
       </ul>
     </>
   )

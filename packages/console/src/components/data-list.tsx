@@ -200,9 +200,14 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
     if (clears > 0) [...inputs].find((each) => each.checkVisibility())?.focus()
   }, [clears])
   const newText = Number.isFinite(newCount) ? `${newCount} new` : 'Many new'
+  const hasNew = newCount > 0
   useEffect(() => {
-    if (newCount > 0) announce(newText)
-  }, [newCount, newText])
+    // Once, and not for each row that follows.
+    if (hasNew) announce(`New ${label}`)
+  }, [hasNew, label])
+  const count = `${rows.length}${loadOlder ? '+' : ''} found`
+  useResultAnnouncement(JSON.stringify(filters), list, rows.length === 0 ? nothingText(loadOlder) : count)
+  const showOlder = useOlder(list, label)
   const move = (step: number) => {
     const links = [...(table.current?.querySelectorAll<HTMLElement>('.row-link') ?? [])]
     const at = links.findIndex((link) => link.closest('tr')?.contains(document.activeElement))
@@ -251,14 +256,42 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
         <EmptyState {...empty} />
       ) : (
         <div className="state">
-          <p>{loadOlder ? 'Nothing matches so far. Look at older entries, too.' : 'Nothing matches these filters.'}</p>
+          <p>{nothingText(loadOlder)}</p>
           <Button label="Clear the filters" onClick={clearAll} />
         </div>
       )}
-      {loadOlder ? <Button label="Older" onClick={loadOlder} /> : null}
+      {loadOlder ? <Button label="Older" onClick={showOlder} /> : null}
       {error ? <ErrorState error={error} onRetry={retry} /> : null}
     </div>
   )
+}
+
+const nothingText = (loadOlder: unknown) =>
+  loadOlder ? 'Nothing matches so far. Look at older entries, too.' : 'Nothing matches these filters.'
+
+/** Says what other filters have found, once it is shown. The focus stays in the filter. */
+function useResultAnnouncement(filters: string, { isLoading, isOld, error }: List<unknown>, text: string): void {
+  const saidFor = useRef(filters)
+  useEffect(() => {
+    if (isLoading || isOld || error || saidFor.current === filters) return
+    saidFor.current = filters
+    announce(text)
+  }, [isLoading, isOld, error, filters, text])
+}
+
+/** Returns what reads older rows, announces how many, and moves the focus to the first one of them. */
+function useOlder<Row extends { id: string }>({ rows, loadOlder }: List<Row>, label: string) {
+  const [first, setFirst] = useState<string>()
+  useEffect(() => {
+    if (first) focusRow(first)
+  }, [first])
+  return async () => {
+    const all = await loadOlder?.()
+    const older = all?.[rows.length]
+    if (!older) return
+    announce(`${all.length - rows.length} more ${label}`)
+    setFirst(older.id)
+  }
 }
 
 const IN_PERIOD = ['last', 'since', 'until']

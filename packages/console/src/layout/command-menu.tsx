@@ -127,11 +127,9 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
           ),
         )}
       </ul>
-      {found.length === 0 ? (
-        <p className="muted" role="status">
-          {isSearching ? 'Searching …' : NOTHING_FOUND}
-        </p>
-      ) : null}
+      <p className={found[0] ? 'visually-hidden' : 'muted'} role="status">
+        {found[0] ? `${found.length} found` : isSearching ? 'Searching …' : NOTHING_FOUND}
+      </p>
     </Dialog>
   )
 }
