@@ -38,6 +38,24 @@ test('a list says what its filters find, and the focus goes to the first one of 
   await hasFocus(page, page.getByRole('rowheader').nth(shown).getByRole('link'))
 })
 
+test('a delivery beside the list is announced, and so is the next one, and the last one keeps the focus', async () => {
+  const { page } = await openFilled('/deliveries?kind=payload')
+  const [newest, oldest] = [/Rejected, order_id: A-1002/, /Accepted, order_id: A-1001/]
+  await page
+    .getByRole('row', { name: /A-1001/ })
+    .getByRole('link')
+    .press('Enter')
+  await announced(page, oldest)
+  const newer = button(page, 'Newer (k)')
+  await newer.press('Enter')
+  await announced(page, newest)
+  await hasFocus(page, newer)
+  expect(await newer.isDisabled()).toBe(true)
+  await newer.press('Enter')
+  await page.keyboard.press('Tab')
+  await hasFocus(page, button(page, 'Older (j)'))
+})
+
 test('an error of the field with the focus is announced, and a dialog is described by what it does', async () => {
   browser.expectProblem(/422/)
   const { owner, page } = await open('/workflows/new')

@@ -27,9 +27,9 @@ export interface ButtonProps extends Action, Omit<ButtonHTMLAttributes<HTMLButto
 export function Button({ label, icon, variant = 'secondary', link, onClick, className = '', ...props }: ButtonProps) {
   const [isRunning, setIsRunning] = useState(false)
   const element = useKeptFocus()
-  const { isBusy = isRunning, isIconOnly, done, ...rest } = props
+  const { isBusy = isRunning, disabled, isIconOnly, done, ...rest } = props
   function click(event: MouseEvent<HTMLButtonElement>) {
-    if (isBusy) return event.preventDefault()
+    if (isBusy || disabled) return event.preventDefault()
     const result = onClick?.(event)
     if (!(result instanceof Promise)) return
     setIsRunning(true)
@@ -57,7 +57,8 @@ export function Button({ label, icon, variant = 'secondary', link, onClick, clas
       title={isIconOnly ? label : undefined}
       {...rest}
       className={classes}
-      aria-disabled={isBusy || undefined}
+      // With the attribute `disabled` it would lose the focus.
+      aria-disabled={isBusy || disabled || undefined}
       aria-busy={isBusy || undefined}
       onClick={click}
     >

@@ -18,10 +18,24 @@ import {
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { ErrorState, Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
-import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
+import {
+  DATE_TIME,
+  durationText,
+  StatusBadge,
+  statusText,
+  statusTexts,
+  Time,
+} from '../../components/status-and-time.tsx'
+import { beginningOf } from '../../components/text.ts'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
+import { announce } from '../../components/toast.ts'
 import { CopyBox, CopyId, AnswerText, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
-import { type DeliveryColumn as Column, oneLine, SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
+import {
+  type DeliveryColumn as Column,
+  oneLine,
+  SHORT_COLUMNS,
+  tellingFields,
+} from '../../components/delivery-columns.tsx'
 import { FilterWorkflow } from '../runs/run-list.tsx'
 import { ResendMatching, ResendSelected, RunningResends } from './resend-many.tsx'
 import { hintOfStatus, withAnswer } from '../sources/verification-cause.ts'
@@ -183,6 +197,17 @@ function Drawer(props: {
   // The dialog returns the focus to the row that was opened first.
   const focusShown = useEffectEvent(() => focusRow(id))
   useEffect(() => () => focusShown(), [])
+  // It arrives after the focus, and the heading stays with the focus when another delivery is shown.
+  const announceShown = useEffectEvent(() => {
+    if (!delivery) return
+    const { kind, outcome, created_at: at, request_body: body } = delivery
+    const texts = [title, DATE_TIME.format(Date.parse(at)), statusText(outcome)]
+    announce([...texts, kind === 'payload' && beginningOf(tellingFields(body), 100)].filter(Boolean).join(', '))
+  })
+  const shownId = delivery?.id
+  useEffect(() => {
+    if (shownId) announceShown()
+  }, [shownId])
   const neighbors = [
     { key: 'k', icon: 'up', label: 'Newer (k)', onClick: onNewer },
     { key: 'j', icon: 'down', label: 'Older (j)', onClick: onOlder },
