@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import type { Locator, Page } from '@workflow-service/testkit/use-browser'
 import { untilStatus } from './support/fill.ts'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 // What a person hears and where the focus is, who has a screen reader and a keyboard.
@@ -69,6 +69,20 @@ test('an error of the field with the focus is announced, and a dialog is describ
   await button(page, 'Revoke Shop').click()
   const text = await page.getByRole('dialog', { name: 'Revoke Shop?' }).getAttribute('aria-describedby')
   expect(await page.locator(`[id="${text}"]`).textContent()).toContain('This cannot be undone')
+})
+
+test('a part of a workflow is announced, and reached by a link that is gone, its tab has the focus', async () => {
+  const { page, workflowId } = await openFilled()
+  await show(page, `/workflows/${workflowId}`)
+  const tabs = page.getByRole('navigation', { name: 'Parts of the workflow' })
+  await tabs.getByRole('link', { name: 'Triggers' }).press('Enter')
+  await announced(page, 'Triggers is shown.')
+  await follow(page, `/workflows/${workflowId}`)
+  const panel = page.getByRole('region', { name: 'Ready to start?' })
+  await panel.getByRole('link', { name: 'Try it' }).press('Enter')
+  await panel.getByRole('link', { name: 'Try it' }).waitFor({ state: 'detached' })
+  await hasFocus(page, tabs.getByRole('link', { name: 'Try it' }))
+  expect(await page.title()).toContain('Try it – Forward orders')
 })
 
 test('fields that find say when there is nothing, and how much there is', async () => {

@@ -1,5 +1,6 @@
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import type { WorkflowDetailOut, WorkflowRowOut } from '@workflow-service/contract'
+import { useEffect } from 'react'
 import { call, newId, useList, mutate } from '../../api/index.ts'
 import { ListPage, useFilters } from '../../components/data-list.tsx'
 import { openForm, useDeletion } from '../../components/dialog.tsx'
@@ -10,7 +11,7 @@ import { Page, pageOf, useTitle } from '../../components/page.tsx'
 import { LastStatus, Time } from '../../components/status-and-time.tsx'
 import { beginningOf } from '../../components/text.ts'
 import { linkTo } from '../../components/thing-link.tsx'
-import { toast } from '../../components/toast.ts'
+import { announce, toast } from '../../components/toast.ts'
 import { CopyId } from '../../components/values.tsx'
 
 export const SCOPES = { company_wide: 'Everyone', only_me: 'Only listed people' }
@@ -88,6 +89,18 @@ function Layout(workflow: WorkflowDetailOut) {
   const path = useLocation({ select: ({ pathname }) => pathname })
   const [, tab] = TABS.findLast(([to]) => path.endsWith(to.replace(/.*workflow_id/, ''))) ?? TABS[0]
   useTitle(`${tab} – ${name}`)
+  useEffect(
+    () => () => {
+      // Of the part that is shown after this one, if it is one of a workflow.
+      const link = document.querySelector<HTMLElement>('.tabs [aria-current]')
+      // A link of the part that was left is gone, and with it the focus.
+      if (link === document.activeElement) announce(`${link?.textContent} is shown.`)
+      else link?.focus()
+    },
+    // When another part is shown.
+    // oxlint-disable-next-line react/exhaustive-effect-dependencies
+    [tab],
+  )
   const duplicate = () => {
     const copyId = newId()
     openForm({
