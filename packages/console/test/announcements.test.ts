@@ -12,6 +12,8 @@ const { service, browser, open, openFilled } = useConsole()
 const announced = async (page: Page, text: string | RegExp) =>
   await page.locator('[data-announcements="true"]').getByText(text).waitFor({ state: 'attached' })
 const hasFocus = async (page: Page, locator: Locator) => await locator.and(page.locator(':focus')).waitFor()
+/** The name of a payload of `openFilled` that waits. */
+const payloadOf = (order: string) => `the payload to Order intake, order_id: ${order}, customer: Ada`
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
 test('a list says what its filters find, and the focus goes to the first one of the older rows', async () => {
@@ -115,4 +117,23 @@ test('new rows are announced once', async () => {
   await page.getByRole('combobox', { name: 'Workflow' }).fill('no such workflow')
   await announced(page, 'Nothing found.')
   expect(await page.evaluate('said')).toEqual(['New runs', 'Nothing found.'])
+})
+
+test('payloads that wait are told apart by their buttons, and the hours of a chart are read as a list', async () => {
+  const { owner, page, sourceId, workflowId } = await openFilled()
+  const params = { source_id: sourceId }
+  const { version } = await owner.call('getWebhookSource', { params })
+  await owner.call('saveWebhookSourceSettings', { params, body: { approval: 'always', version } })
+  for (const order of ['W-1', 'W-2']) {
+    const { runId } = await owner.start(workflowId, `order_id: ${order}\ncustomer: Ada\ntotal: 1`)
+    await untilStatus(owner, runId, 'waiting')
+  }
+  await show(page, '/approvals')
+  await page.getByRole('checkbox', { name: `Select ${payloadOf('W-2')}` }).waitFor()
+  await button(page, `Decline ${payloadOf('W-1')}`).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Decline' }).click()
+  await announced(page, 'The payload is declined.')
+  await follow(page, '/')
+  const hours = page.getByRole('figure').getByRole('listitem')
+  expect((await hours.allTextContents()).join()).toMatch(/\d [AP]M: 1 accepted, 1 not accepted, 0 unknown|: 1 accepted/)
 })

@@ -29,6 +29,7 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
   const scale = [top, top / 2, 0]
   const texts = (values: readonly number[]) =>
     series.map((each, index) => `${(values[index] ?? 0).toLocaleString('en')} ${each.label}`)
+  const textOf = (bar: (typeof bars)[number]) => `${bar.label}: ${texts(bar.values).join(', ')}`
   const shown = shownAt === undefined ? undefined : bars[shownAt]
   const width = widthOf(bars.length)
   const step = Math.max(1, Math.ceil(bars.length / LABELS))
@@ -41,7 +42,7 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
             {texts(totals)[index]}
           </span>
         ))}
-        <span className="muted at-end">{shown ? `${shown.label}: ${texts(shown.values).join(', ')}` : null}</span>
+        <span className="muted at-end">{shown ? textOf(shown) : null}</span>
       </figcaption>
       <div className="plot">
         <div className="scale" aria-hidden="true">
@@ -77,6 +78,9 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
           ))}
         </p>
       </div>
+      <ul className="visually-hidden">
+        {bars.map((bar) => (sumOf(bar.values) > 0 ? <li key={bar.at}>{textOf(bar)}</li> : null))}
+      </ul>
     </figure>
   )
 }

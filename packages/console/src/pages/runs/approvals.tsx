@@ -4,11 +4,13 @@ import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { type ReactNode, useState } from 'react'
 import { invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
+import { tellingFields } from '../../components/delivery-columns.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { Checkbox, TextAreaField } from '../../components/fields.tsx'
 import { EmptyState, Loaded, Page, Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 import { Time } from '../../components/status-and-time.tsx'
+import { beginningOf } from '../../components/text.ts'
 import { linkTo, ThingLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { JsonView } from '../../components/values.tsx'
@@ -36,7 +38,7 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
     const { decided, not_waiting: rest } = await mutate('decideApprovals', { body })
     toast(`${decided} ${decision}.${rest > 0 ? ` ${rest} did not wait any more.` : ''}`)
   }
-  const many = `${ids.length} payloads`
+  const many = ids.length === 1 ? '1 payload' : `${ids.length} payloads`
   const askToApproveAll = () =>
     askToApprove(many, 'Each is sent to its URL exactly as shown, once.', () => decide('approved', null))
   const askToDeclineAll = () => askToDecline(many, 'They are never sent.', (reason) => decide('declined', reason))
@@ -55,7 +57,7 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
           <WaitingPayload key={approval.delivery_id} approval={approval} run={approval}>
             {isAdmin ? (
               <Checkbox
-                label={<span className="visually-hidden">{`Select the payload to ${approval.source_name}`}</span>}
+                label={<span className="visually-hidden">{`Select the payload ${nameOf(approval)}`}</span>}
                 value={ids.includes(approval.delivery_id)}
                 onValue={(isOn) => choose(approval.delivery_id, isOn)}
               />
@@ -90,13 +92,19 @@ function askToApprove(what: string, text: string, onConfirm: () => Promise<unkno
   askToConfirm({ title: `Approve ${what}?`, text, action: 'Approve and send', isHarmless: true, onConfirm, done })
 }
 
-function askToDecline(what: string, text: string, decline: (reason: string | null) => Promise<unknown>) {
+function askToDecline(
+  what: string,
+  text: string,
+  decline: (reason: string | null) => Promise<unknown>,
+  savedText: string | null = null,
+) {
   openForm({
     title: `Decline ${what}?`,
     text,
     action: 'Decline',
     variant: 'danger',
     isTransient: true,
+    savedText,
     values: { reason: '' },
     save: ({ reason }) => decline(reason || null),
     fields: ({ field }) => (
@@ -109,6 +117,13 @@ function askToDecline(what: string, text: string, decline: (reason: string | nul
   })
 }
 
+/** Tells a payload from the others that wait. */
+const nameOf = ({
+  source_name: name,
+  payload,
+}: Pick<ApprovalOut, 'source_name'> & Pick<WaitingApprovalOut, 'payload'>) =>
+  [`to ${name}`, beginningOf(tellingFields(payload), 100)].filter(Boolean).join(', ')
+
 function WaitingPayload(props: {
   approval: Pick<ApprovalOut, keyof ApprovalOut & keyof WaitingApprovalOut>
   /** Beside the payloads of other runs. */
@@ -120,12 +135,16 @@ function WaitingPayload(props: {
   const { delivery_id: id, source_id: sourceId, source_name: name, payload, endpoint_url: url } = approval
   const isAdmin = useMe().role !== 'member'
   const params = { delivery_id: id }
+  const ofPayload = nameOf(approval)
   const approve = () => mutate('approveDelivery', { params, body: {} })
   const askToApproveIt = () =>
     askToApprove('this payload', `It is sent to ${name} exactly as shown, once.`, approve, 'The payload is approved.')
   const askToDeclineIt = () =>
-    askToDecline('this payload', `It is never sent to ${name}.`, (reason) =>
-      mutate('declineDelivery', { params, body: { reason } }),
+    askToDecline(
+      'this payload',
+      `It is never sent to ${name}.`,
+      (reason) => mutate('declineDelivery', { params, body: { reason } }),
+      'The payload is declined.',
     )
   const askToEdit = () =>
     openForm({
@@ -145,7 +164,7 @@ function WaitingPayload(props: {
     <li className="stack">
       <div className="row">
         {children}
-        <h3>
+        <h3 aria-level={run && 2}>
           To <ThingLink kind="webhook_source" id={sourceId} name={name} />
         </h3>
         <span className="muted">
@@ -157,9 +176,20 @@ function WaitingPayload(props: {
       {payload ? <JsonView label={`payload to ${name}`} value={payload} /> : <p>It is large: its run shows it.</p>}
       {isAdmin ? (
         <div className="row">
-          <Button label="Approve" variant="primary" icon="check" onClick={askToApproveIt} />
-          {payload ? <Button label="Edit" onClick={askToEdit} /> : null}
-          <Button label="Decline" icon="close" onClick={askToDeclineIt} />
+          <Button
+            label="Approve"
+            variant="primary"
+            icon="check"
+            aria-label={`Approve the payload ${ofPayload}`}
+            onClick={askToApproveIt}
+          />
+          {payload ? <Button label="Edit" aria-label={`Edit the payload ${ofPayload}`} onClick={askToEdit} /> : null}
+          <Button
+            label="Decline"
+            icon="close"
+            aria-label={`Decline the payload ${ofPayload}`}
+            onClick={askToDeclineIt}
+          />
         </div>
       ) : (
         <p className="muted">An admin of your organization decides.</p>

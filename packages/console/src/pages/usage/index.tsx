@@ -178,7 +178,7 @@ function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[
     const lines = rows.map((row) => columns.map(({ value }) => value(row) ?? ''))
     download(`usage ${name}`, 'csv', toCsv([columns.map(({ header }) => header), ...lines]))
   }
-  return <Button label="CSV" icon="file" onClick={save} />
+  return <Button label="CSV" aria-label={`CSV: ${name}`} icon="file" onClick={save} />
 }
 
 /** Formats rows as RFC 4180 says. */
