@@ -394,10 +394,10 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   await dialog.getByRole('combobox', { name: 'How fast' }).selectOption('100 a second')
   await dialog.getByRole('button', { name: 'Send 3 payloads again' }).click()
   await page.getByRole('heading', { name: '3 payloads sent again' }).waitFor()
-  await page.getByRole('status').getByText('3 of 3').waitFor()
+  await page.getByText('3 of 3').waitFor()
   await page.getByText('Done', { exact: true }).waitFor()
   await page.reload()
-  await page.getByRole('status').getByText('3 of 3').waitFor()
+  await page.getByText('3 of 3').waitFor()
   expect(service.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()).toEqual(
     orders,
   )
@@ -429,7 +429,7 @@ test('at most 1,000 of the payloads that a list shows are sent again at once, an
   })
   await follow(page, `/resends/${job.id}`)
   await page.getByRole('button', { name: 'Stop', exact: true }).click()
-  await page.getByRole('status').getByText('until it was stopped').waitFor()
+  await page.getByText('until it was stopped').waitFor()
   expect(await owner.call('getResendJob', { params: { resend_job_id: job.id } })).toMatchObject({
     status: 'stopped',
     done: 0,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from '@jest/globals'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import type { Locator, Page } from '@workflow-service/testkit/use-browser'
 import { untilStatus } from './support/fill.ts'
 import { follow, show } from './support/show.ts'
@@ -136,4 +137,53 @@ test('payloads that wait are told apart by their buttons, and the hours of a cha
   await follow(page, '/')
   const hours = page.getByRole('figure').getByRole('listitem')
   expect((await hours.allTextContents()).join()).toMatch(/\d [AP]M: 1 accepted, 1 not accepted, 0 unknown|: 1 accepted/)
+})
+
+test('of payloads that are sent again together only the end is announced', async () => {
+  const { owner, page, sourceId } = await openFilled()
+  const params = { source_id: sourceId }
+  await owner.call('pauseWebhookSource', { params })
+  const body = { id: randomUUID(), source_id: sourceId, outcome: 'accepted', per_second: 1 } as const
+  const job = await owner.call('createResendJob', { body })
+  await show(page, `/resends/${job.id}`)
+  expect(
+    await page
+      .getByRole('status')
+      .filter({ has: page.getByRole('progressbar') })
+      .count(),
+  ).toBe(0)
+  await owner.call('stopResendJob', { params: { resend_job_id: job.id } })
+  await announced(page, 'Sending has ended.')
+})
+
+test('what becomes of a file, a trigger and a source is announced', async () => {
+  const { page, workflowId, sourceId } = await openFilled((filled) => `/workflows/${filled.workflowId}/files`)
+  const file = { name: 'prices.md', mimeType: 'text/markdown', buffer: Buffer.from([0xff, 0xfe, 0]) }
+  await page.getByLabel('Files to upload').setInputFiles(file)
+  await page.getByRole('alert').getByText('prices.md is not a text file').waitFor()
+  await follow(page, `/workflows/${workflowId}/triggers`)
+  await button(page, 'More actions for From the shop').click()
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await button(page, 'Delete trigger').click()
+  await announced(page, 'Deleted.')
+  await follow(page, `/sources/${sourceId}`)
+  await button(page, 'More actions').click()
+  await page.getByRole('menuitem', { name: 'Pause' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+  await announced(page, 'Order intake is paused.')
+  expect(await button(page, 'Resume').count()).toBe(1)
+})
+
+test('the wait for an endpoint is said by a region that is part of the form', async () => {
+  const { page } = await open('/sources/new')
+  const answers = Promise.withResolvers<void>()
+  await page.route(`**${APP_ROUTES.saveWebhookSource.path.replace(/\{.*/, '')}*`, async (route) => {
+    await answers.promise
+    await route.continue()
+  })
+  const region = await page.locator('form [role="status"]').elementHandle()
+  await page.getByRole('textbox', { name: 'URL' }).press('Enter')
+  await page.getByRole('status').getByText('Waiting for the endpoint to confirm').waitFor()
+  expect(await region?.textContent()).toContain('Waiting for the endpoint')
+  answers.resolve()
 })

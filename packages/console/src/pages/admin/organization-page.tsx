@@ -172,6 +172,7 @@ const askToRemove = () =>
     text: 'It gets no more notices.',
     action: 'Remove',
     onConfirm: () => mutate('deleteNoticeWebhook', {}),
+    done: 'The webhook is removed.',
   })
 const sendTest = async () => reportTest(await mutate('testNoticeWebhook', {}))
 

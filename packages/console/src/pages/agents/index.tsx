@@ -138,6 +138,7 @@ const askToRemove = ({ id, model }: ModelKey) =>
     text: 'Runs use the key of the service again.',
     action: 'Remove key',
     onConfirm: () => mutate('deleteModelKey', { params: { model_key_id: id } }),
+    done: `The key for ${model} is removed.`,
   })
 
 function KeyTable({ keys }: { keys: readonly ModelKey[] }) {

@@ -96,6 +96,7 @@ function CaseDrawer({ found, onClose }: { found?: Case; onClose: () => void }) {
         await mutate('deleteCase', { params, query: { version } })
         onClose()
       },
+      done: 'Deleted.',
     })
   return (
     <FormDialog

@@ -1,12 +1,14 @@
 import { Link, type LinkProps, useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
+import { useEffect, useRef } from 'react'
 import { invalid, mutate, newId, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Notice, Page, pageOf } from '../../components/page.tsx'
 import { statusText, Time } from '../../components/status-and-time.tsx'
+import { announce } from '../../components/toast.ts'
 import { KeyValueList } from '../../components/values.tsx'
 
 /** The filters of the list of deliveries. */
@@ -107,6 +109,12 @@ export const ResendJobPage = pageOf('getResendJob', ResendJob)
 function ResendJob(job: AppAnswer<'getResendJob'>) {
   const { id, status, total, done, not_sent: notSent, outcomes, finished_at: finishedAt } = job
   const isRunning = status === 'running'
+  const wasRunning = useRef(isRunning)
+  useEffect(() => {
+    // Only its end: a live region would read each count on the way.
+    if (wasRunning.current && !isRunning) announce('Sending has ended.')
+    wasRunning.current = isRunning
+  }, [isRunning])
   const stop = () => mutate('stopResendJob', { params: { resend_job_id: id } })
   return (
     <Page
@@ -115,7 +123,7 @@ function ResendJob(job: AppAnswer<'getResendJob'>) {
       intro={isRunning ? 'It goes on without this page, and sends each payload once.' : null}
       actions={isRunning ? <Button label="Stop" icon="close" onClick={stop} done="Stopped." /> : null}
     >
-      <div className="stack" role="status">
+      <div className="stack">
         <label>
           {done.toLocaleString('en')} of {total.toLocaleString('en')}{' '}
           {isRunning ? 'so far' : status === 'stopped' ? 'until it was stopped' : ''}

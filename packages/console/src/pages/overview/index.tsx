@@ -225,7 +225,13 @@ function AttentionGroup(group: Group) {
             onClick={() => resend({ ...filters, since: aWeekAgo(), until: untilWith(at) })}
           />
         ) : null}
-        <Button label="Mark as done" icon="check" aria-label={`Mark as done: ${text}`} onClick={markDone} />
+        <Button
+          label="Mark as done"
+          icon="check"
+          aria-label={`Mark as done: ${text}`}
+          onClick={markDone}
+          done="Marked as done."
+        />
       </span>
     </li>
   )

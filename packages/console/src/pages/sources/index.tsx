@@ -201,6 +201,7 @@ function askToPause({ id, name }: AppWebhookSourceOut) {
     action: 'Pause',
     isHarmless: true,
     onConfirm: () => mutate('pauseWebhookSource', { params: { source_id: id } }),
+    done: `${name} is paused.`,
   })
 }
 

@@ -140,13 +140,12 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       action={isVerifying ? 'Verifying…' : form.isSaving ? 'Saving…' : verb}
       canReset={source !== undefined}
       extra={
-        isVerifying ? (
+        <>
           <span className="muted" role="status">
-            Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
+            {isVerifying ? `Waiting for the endpoint to confirm: at most ${VERIFICATION_DEADLINE_MS / 1_000} s` : null}
           </span>
-        ) : source ? (
-          <span className="muted">{isSettingsOnly ? SETTINGS_HINT : SAVE_HINT}</span>
-        ) : null
+          {source && !isVerifying ? <span className="muted">{isSettingsOnly ? SETTINGS_HINT : SAVE_HINT}</span> : null}
+        </>
       }
     >
       <div className="narrow stack">

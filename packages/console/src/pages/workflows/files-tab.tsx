@@ -59,7 +59,9 @@ export function WorkflowFilesPage() {
       {failures.length > 0 ? (
         <Notice kind="danger">
           {failures.map((failure) => (
-            <p key={failure}>{failure}</p>
+            <p key={failure} role="alert">
+              {failure}
+            </p>
           ))}
         </Notice>
       ) : null}
@@ -199,6 +201,7 @@ function FileDrawer(props: {
         onClose()
         await refresh(['workflows'])
       },
+      done: 'Deleted.',
     })
   return (
     <FormDialog

@@ -54,6 +54,7 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
       text: 'It fires no more. To stop it for a time, pause it instead.',
       action: 'Delete trigger',
       onConfirm: () => mutate('deleteTrigger', { params, query: { version: trigger.version } }),
+      done: 'Deleted.',
     })
   return (
     <article className="card stack" aria-label={title}>
