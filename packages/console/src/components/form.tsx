@@ -1,6 +1,6 @@
 import { useBlocker } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { AppError, describeError } from '../api/index.ts'
+import { AppError, describeError, invalidFields } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
 import { Changes } from './changes.tsx'
 import { useShortcuts } from './shortcuts.ts'
@@ -68,6 +68,12 @@ function sentence(text: string): string {
   return /[.!?…]$/.test(first) ? first : `${first}.`
 }
 
+/** The object of a conflict as it is saved now; null if it was deleted meanwhile. Undefined for every other error. */
+const currentOf = (reason: unknown): unknown =>
+  reason instanceof AppError && reason.code === 'changed_meanwhile' && 'current' in reason.body
+    ? reason.body.current
+    : undefined
+
 /** Asks before what was typed is left: by a navigation, by closing the window, or the dialog of the form. */
 function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; asksToLeave: boolean; isDialog: boolean }) {
   const { isDirty, isSaving, asksToLeave, isDialog } = form
@@ -133,11 +139,12 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     setConflict(undefined)
   }
 
-  async function saveAs(savedVersion: string) {
+  async function saveAs(savedVersion: string, unreadable: Readonly<Record<string, string>> = {}) {
     if (isSaving) return
     setIsSaving(true)
     setFailure(undefined)
     try {
+      if (Object.keys(unreadable).length > 0) throw invalidFields(unreadable)
       isDirtyRef.current = false
       const saved = (await save(values, savedVersion)) as { version?: string } | undefined
       setBase({ values, version: saved?.version ?? savedVersion })
@@ -145,14 +152,9 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       if (savedText) toast(savedText)
     } catch (reason) {
       isDirtyRef.current = true
-      // Null: it was deleted meanwhile.
-      if (
-        reason instanceof AppError &&
-        reason.code === 'changed_meanwhile' &&
-        fromCurrent &&
-        'current' in reason.body
-      ) {
-        setConflict(fromCurrent(reason.body.current as never))
+      const current = currentOf(reason)
+      if (fromCurrent && current !== undefined) {
+        setConflict(fromCurrent(current as never))
       } else {
         setFailure({ error: reason instanceof Error ? reason : new Error(String(reason)), sent: values })
       }
@@ -185,7 +187,8 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
         error: error && sentence(error),
       }
     },
-    submit: () => saveAs(base.version),
+    /** Saves; `unreadable`: the errors of fields that the browser cannot read, which then prevent it. */
+    submit: (unreadable?: Readonly<Record<string, string>>) => saveAs(base.version, unreadable),
     reset: () => {
       forget()
       setBase(latest)
@@ -229,10 +232,10 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
       return isInside || (isOnly && !form.isTransient) ? element.current?.requestSubmit() : false
     },
   })
-  const onSubmit = (event: FormEvent) => {
+  const onSubmit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     event.stopPropagation()
-    void form.submit()
+    void form.submit(unreadableFields(event.currentTarget))
   }
   return (
     <form
@@ -262,6 +265,14 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
       </div>
     </form>
   )
+}
+
+/** The errors of dates and times of which a part is missing: their value is empty, as that of an empty field. */
+function unreadableFields(form: HTMLFormElement): Record<string, string> {
+  const inputs = [...form.querySelectorAll<HTMLInputElement>('input:enabled')].filter(
+    ({ validity }) => validity.badInput,
+  )
+  return Object.fromEntries(inputs.map(({ name }) => [name, 'Enter all of it, or clear it.']))
 }
 
 function FormErrors<Values extends object>({ form }: { form: FormState<Values> }) {
