@@ -147,6 +147,8 @@ test('a page whose server dies, or whose network, says so, loses nothing that wa
   await page.getByRole('alert').filter({ hasText: 'The server cannot be reached.' }).waitFor()
   await server.comeBack()
   await lost.waitFor({ state: 'detached', timeout: 20_000 })
+  const announcements = page.locator('[data-announcements="true"]')
+  await announcements.getByText('The connection is back.').waitFor({ state: 'attached' })
   expect(await name.inputValue()).toBe('Acme Robotics')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('Saved.', { exact: true }).first().waitFor()

@@ -11,6 +11,7 @@ import { TextField } from '../components/fields.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/page.tsx'
 import { firstCharacter } from '../components/text.ts'
+import { announce } from '../components/toast.ts'
 import { KeyValueList } from '../components/values.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { PAGES } from './pages.ts'
@@ -96,6 +97,7 @@ export function AppLayout() {
 /** Follows the changes of one organization, and says while that fails. */
 function Connection() {
   const isLost = useEvents()
+  useEffect(() => (isLost ? () => announce('The connection is back.') : undefined), [isLost])
   return (
     <div role="status">
       {isLost ? (
