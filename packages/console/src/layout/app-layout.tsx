@@ -227,6 +227,8 @@ function signIn() {
 function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
   const { account, organization } = useMe()
   const { email, has_password: hasPassword } = account
+  // Left for a page outside of this frame, as after the deletion of the organization.
+  useEffect(() => () => answerPasswordPrompt(false), [])
   const close = () => {
     answerPasswordPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
