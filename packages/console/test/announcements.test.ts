@@ -120,7 +120,7 @@ test('new rows are announced once', async () => {
   expect(await page.evaluate('said')).toEqual(['New runs', 'Nothing found.'])
 })
 
-test('payloads that wait are told apart by their buttons, and the hours of a chart are read as a list', async () => {
+test('the buttons of payloads that wait have names of their own, and the hours of a chart are read as a list', async () => {
   const { owner, page, sourceId, workflowId } = await openFilled()
   const params = { source_id: sourceId }
   const { version } = await owner.call('getWebhookSource', { params })
