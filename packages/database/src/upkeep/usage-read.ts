@@ -6,13 +6,13 @@ import { countPeriod, HOUR_MS, type Measure, type Period, type UsageKind, type U
 /** The starts, and the deliveries of a source, of the hours that are not rolled up yet which a request counts. */
 const MAX_LIVE_ROWS = 20_000
 
-/** The end of the hours that are rolled up, at the earliest `since`; and the time of the database's clock. */
-async function findLiveSince(db: Db, since: Date): Promise<{ liveSince: Date; now: Date }> {
-  const { rows } = await db.pool.query<{ liveSince: Date; now: Date }>(
-    `SELECT greatest($1, max(hour) + interval '1 hour') AS "liveSince", now() AS now FROM usage_rollups`,
+/** The end of the hours that are rolled up, at the earliest `since`. */
+async function findLiveSince(db: Db, since: Date): Promise<Date> {
+  const { rows } = await db.pool.query<{ hour: Date }>(
+    `SELECT greatest($1, max(hour) + interval '1 hour') AS hour FROM usage_rollups`,
     [since],
   )
-  return rows[0]!
+  return rows[0]?.hour ?? since
 }
 
 /**
@@ -22,7 +22,7 @@ async function findLiveSince(db: Db, since: Date): Promise<{ liveSince: Date; no
 export async function countLastDay(db: Db, viewer: Viewer) {
   const now = (await readClock(db.pool)).getTime()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS)
-  const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }
+  const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS), now }
   const rows = await readRows(db, viewer, period, 'organization')
   return { starts: countsByLabel(rows, 'starts'), deliveries: countsByLabel(rows, 'deliveries') }
 }
@@ -56,6 +56,11 @@ const COUNT_TOTALS = statement(
 
 type HourRow = UsageRow & { readonly bucket: Date }
 
+interface PeriodUntilNow extends Period {
+  /** The time of the database's clock, in ms. */
+  readonly now: number
+}
+
 /**
  * Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their
  * beginning. The totals of a member are those of the workflows that the member sees, and of deliveries without one.
@@ -63,14 +68,14 @@ type HourRow = UsageRow & { readonly bucket: Date }
 async function readRows(
   db: Db,
   { memberId }: Viewer,
-  period: Period,
+  period: PeriodUntilNow,
   kind: UsageKind,
   unit: 'hour' | 'day' = 'hour',
 ): Promise<HourRow[]> {
-  const { organizationId, since, until } = period
+  const { organizationId, since, until, now } = period
   const isTotal = kind === 'organization'
   const isOfMember = isTotal && memberId !== null
-  const { liveSince, now } = await findLiveSince(db, since)
+  const liveSince = await findLiveSince(db, since)
   const { rows } = await db.pool.query<HourRow>(
     `SELECT * FROM (
        SELECT date_trunc($6, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
@@ -92,7 +97,7 @@ async function readRows(
   )
   if (liveSince >= until) return rows
   // By hour, so that each row has its bucket; at most the hours for which the bound leaves rows.
-  const firstLive = Math.max(liveSince.getTime(), now.getTime() - 3 * HOUR_MS)
+  const firstLive = Math.max(liveSince.getTime(), now - 3 * HOUR_MS)
   for (let from = firstLive - (firstLive % HOUR_MS); from < until.getTime(); from += HOUR_MS) {
     const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
     const counted = isTotal
@@ -132,7 +137,7 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
   const first = begin - (begin % bucketMs)
   // A day of another time zone begins within one of UTC, of which only the rest is in the period.
   const firstHour = new Date(begin - (begin % HOUR_MS))
-  const period = { organizationId: viewer.organizationId, since: firstHour, until: new Date(end) }
+  const period = { organizationId: viewer.organizationId, since: firstHour, until: new Date(end), now }
   const used = (await readRows(db, viewer, period, by, bucket)).filter(
     (row) => thingId === undefined || row.thing_id === thingId,
   )
