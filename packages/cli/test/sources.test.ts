@@ -9,6 +9,7 @@ import {
   startCustomerEndpoint,
   waitUntil,
 } from '@workflow-service/testkit'
+import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
@@ -262,7 +263,7 @@ const entries = async (...args: string[]) =>
 
 describe('wf logs', () => {
   beforeEach(() => endpoint.answerWith({ body: 'thank you' }))
-  afterEach(() => void jest.restoreAllMocks())
+  afterEach(() => void jest.useRealTimers())
 
   test('shows the newest first, with the reason of each failure and the text of each answer', async () => {
     await send({ order_id: 'A-2' })
@@ -298,8 +299,7 @@ describe('wf logs', () => {
   })
 
   test('--follow prints the first entry also where the clock is ahead of the database', async () => {
-    const now = Date.now
-    jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000)
+    setProcessClock(3_600_000)
     const { output, interrupt } = watchWf(environment.env, [
       'logs',
       sourceId,

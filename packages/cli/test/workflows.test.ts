@@ -1,5 +1,6 @@
 import { deriveId, newId, workflowSearchText } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
+import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { useCliEnvironment } from './support/cli-environment.ts'
 import { failure, waitUntilWatching, watchWf, wf } from './support/wf.ts'
@@ -375,12 +376,11 @@ test('--follow ends when the run is deleted', async () => {
 })
 
 describe('wf runs list --follow', () => {
-  afterEach(() => void jest.restoreAllMocks())
+  afterEach(() => void jest.useRealTimers())
 
   test('prints the first run of a session also where the clock is ahead of the database', async () => {
     const { id: session } = (await run('sessions', 'open', '--json')).json() as { id: string }
-    const now = Date.now
-    jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000)
+    setProcessClock(3_600_000)
     const { output, interrupt } = watch('runs', 'list', '--follow', '--json', '--session', session)
     await waitUntilWatching(environment.db, 'starts')
     const started = await run('start', 'Forward orders', 'x', '--session', session, '--json')

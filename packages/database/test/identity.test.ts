@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import * as storage from '../src/index.ts'
-import { setProcessClock } from './support/set-process-clock.ts'
 
 // One connection, so that its statistics are complete when it reads them.
 const database = useTestDatabase({ maxConnections: 1 })

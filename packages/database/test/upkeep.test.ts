@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
 import {
@@ -35,7 +36,6 @@ import {
 } from '../src/index.ts'
 import { recordApplied } from '../src/manifest/index.ts'
 import * as upkeep from '../src/upkeep/index.ts'
-import { setProcessClock } from './support/set-process-clock.ts'
 import {
   ACCEPTED,
   ACQUIRE_ALL,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
+import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
 import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
 import { openConnection, type RecoveringConnection } from '../src/open-connection.ts'
@@ -109,8 +110,7 @@ describe('connectRabbitMq', () => {
     await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
     proxy.silence()
     const published = queue.publish(message)
-    const now = Date.now
-    jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000)
+    setProcessClock(3_600_000)
     const monotonic = jest.spyOn(performance, 'now')
     try {
       // The check of what is not confirmed yet, every 5 s.
@@ -118,6 +118,7 @@ describe('connectRabbitMq', () => {
       expect(states).not.toContain('publisher down')
     } finally {
       jest.restoreAllMocks()
+      jest.useRealTimers()
       await proxy.close()
     }
     expect(await published).toBe('failed')
