@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { buildConsole, measureConsole } from '../build.ts'
+import { buildConsole, CONSOLE_DIST, measureConsole } from '../build.ts'
 
 beforeAll(async () => {
   await buildConsole()
@@ -12,6 +14,10 @@ test('the built page is small enough to start fast', () => {
   expect(sizes.largestPage).toBeLessThanOrEqual(230_000)
   expect(sizes.largestPage).toBeGreaterThan(sizes.scriptsAtStart + 50_000)
   expect(sizes.styles).toBeLessThanOrEqual(12_000)
+})
+
+test('browsers do not translate the page, which fails once its texts are replaced', async () => {
+  expect(await readFile(join(CONSOLE_DIST, 'index.html'), 'utf8')).toMatch(/<html [^>]*translate="no"/)
 })
 
 test('unchanged sources are not built again', async () => {
