@@ -386,3 +386,14 @@ test('the keyboard lists its keys, of which single ones can be switched off, and
   await page.getByRole('dialog', { name: 'Find' }).waitFor()
   expect(await page.getByRole('dialog').count()).toBe(1)
 })
+
+test('a browser that blocks what pages store shows the page, and keeps a choice until it is left', async () => {
+  const { context } = await service.signIn()
+  const page = await browser.newPage(context)
+  await page.addInitScript(`Object.defineProperty(window, 'localStorage', {
+    get() { throw new DOMException('Access is denied for this document.', 'SecurityError') },
+  })`)
+  await show(page, '/account')
+  await page.getByRole('radio', { name: 'Dark' }).check()
+  expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
+})
