@@ -15,6 +15,9 @@ const NARROW = 320
 /** A laptop of 1280 × 800 pixels at 200 % zoom (WCAG 2.2, 1.4.4). */
 const ZOOMED = { width: 640, height: 400 }
 
+/** The largest letters that the settings of Chrome offer, in pixels. */
+const LARGE = 24
+
 /** A transition that ends within a frame is none for the eye. */
 const UNSEEN_MS = 16
 
@@ -30,7 +33,7 @@ describe('every page', () => {
     expect(findings).toEqual({})
   })
 
-  test('has no axe findings with data, fits 320 pixels and 200 % zoom with forced colours, and is still with reduced motion', async () => {
+  test('has no axe findings with data, fits 320 pixels, 200 % zoom with forced colours and large letters, and is still with reduced motion', async () => {
     const { page, ...filled } = await openFilled(undefined, { reducedMotion: 'reduce' })
     const findings: Record<string, unknown> = {}
     for (const { name, path } of PAGES) {
@@ -107,13 +110,27 @@ async function inspect(page: Page): Promise<string[]> {
   )
   const zoomed = [...(await findScrolledSideways(page)), ...(await findCutOff(page)), ...(await findUnseenFocus(page))]
   await page.emulateMedia({ forcedColors: 'none' })
+  await page.setViewportSize({ width: 1280, height: 800 })
+  const large = await withLetters(page, LARGE, async () => await findScrolledSideways(page))
   await page.setViewportSize(size)
   return [
     ...issues,
     ...moving.map((element) => `moves although motion is to be reduced: ${element}`),
     ...hidden.map((element) => `hidden on a card: ${element}`),
     ...zoomed.map((element) => `zoomed with forced colours: ${element}`),
+    ...large.map((element) => `with large letters: ${element}`),
   ]
+}
+
+/** Sets the size of letters, which is a setting of the browser, while `use` runs. */
+async function withLetters<Result>(page: Page, pixels: number, use: () => Promise<Result>): Promise<Result> {
+  const session = await page.context().newCDPSession(page)
+  const set = async (standard: number) => await session.send('Page.setFontSizes', { fontSizes: { standard } })
+  await set(pixels)
+  const result = await use()
+  await set(16)
+  await session.detach()
+  return result
 }
 
 /** Texts of which a part is neither visible nor can be scrolled to. */
