@@ -118,6 +118,9 @@ test('new rows are announced once', async () => {
   await page.getByRole('combobox', { name: 'Workflow' }).fill('no such workflow')
   await announced(page, 'Nothing found.')
   expect(await page.evaluate('said')).toEqual(['New runs', 'Nothing found.'])
+  await page.keyboard.press('Escape')
+  await button(page, '2 new').press('Enter')
+  await page.getByRole('rowheader').first().locator('.row-link:focus').waitFor()
 })
 
 test('the buttons of payloads that wait have names of their own, and the hours of a chart are read as a list', async () => {

@@ -168,7 +168,8 @@ export interface List<Row> {
   readonly retry?: () => unknown
   /** Rows that are not shown yet; `Infinity` if there are more than a page of them. */
   readonly newCount?: number
-  readonly showNew?: () => void
+  /** Returns the id of the first of them. */
+  readonly showNew?: () => string | undefined
   /** Reads the next page, and resolves to all rows then; undefined on the last one. */
   readonly loadOlder?: (() => Promise<readonly Row[]>) | undefined
 }
@@ -248,6 +249,7 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     newCount: isHeadShown ? 0 : newCount > 0 && newCount === headRows.length ? Infinity : newCount,
     showNew: () => {
       if (head.data) queryClient.setQueryData(pagesKey, { pages: [head.data], pageParams: [undefined] })
+      return headRows[0]?.id
     },
     loadOlder: pages.hasNextPage
       ? async () => (await pages.fetchNextPage()).data?.pages.flatMap(({ data }) => data) ?? []

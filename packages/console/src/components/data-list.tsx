@@ -48,15 +48,17 @@ function ChoiceBox(props: { label: string; heading?: string; of: readonly string
     choice.set(ids)
   }
   return (
-    <input
-      id={id}
-      type="checkbox"
-      aria-label={label}
-      aria-labelledby={heading && `${id} ${heading}`}
-      title={label}
-      checked={of.length > 0 && of.every((each) => choice.ids.has(each))}
-      onChange={({ target }) => change(target.checked)}
-    />
+    <label>
+      <input
+        id={id}
+        type="checkbox"
+        aria-label={label}
+        aria-labelledby={heading && `${id} ${heading}`}
+        title={label}
+        checked={of.length > 0 && of.every((each) => choice.ids.has(each))}
+        onChange={({ target }) => change(target.checked)}
+      />
+    </label>
   )
 }
 
@@ -138,9 +140,11 @@ const cellClass = <Row,>({ isNumber, isShort, isSecondary, isOptional }: Column<
     .filter(Boolean)
     .join(' ') || undefined
 
-/** Moves the focus to the link of a row, if the row is shown. */
-export function focusRow(id: string): void {
-  document.querySelector<HTMLElement>(`[data-row="${CSS.escape(id)}"] .row-link`)?.focus()
+/** Moves the focus to the link of a row, if the row is shown. Returns whether it is. */
+export function focusRow(id: string): boolean {
+  const link = document.querySelector<HTMLElement>(`[data-row="${CSS.escape(id)}"] .row-link`)
+  link?.focus()
+  return link !== null
 }
 
 interface DataListProps<Row> extends Omit<TableProps<Row>, 'choice'> {
@@ -207,7 +211,12 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   }, [hasNew, label])
   const count = `${rows.length}${loadOlder ? '+' : ''} found`
   useResultAnnouncement(JSON.stringify(filters), list, rows.length === 0 ? nothingText(loadOlder) : count)
-  const showOlder = useOlder(list, label)
+  const focusLater = useFocusLater()
+  const showOlder = async () => {
+    const older = (await list.loadOlder?.())?.slice(rows.length) ?? []
+    if (older.length > 0) announce(`${older.length} more ${label}`)
+    focusLater(older[0]?.id)
+  }
   const move = (step: number) => {
     const links = [...(table.current?.querySelectorAll<HTMLElement>('.row-link') ?? [])]
     const at = links.findIndex((link) => link.closest('tr')?.contains(document.activeElement))
@@ -247,7 +256,9 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
           {isFiltered(props) ? <Button label="Clear" icon="close" variant="ghost" onClick={clearAll} /> : null}
         </div>
       ) : null}
-      {newCount > 0 ? <Button label={newText} className="new-rows" icon="up" onClick={list.showNew} /> : null}
+      {newCount > 0 ? (
+        <Button label={newText} className="new-rows" icon="up" onClick={() => focusLater(list.showNew?.())} />
+      ) : null}
       {rows.length > 0 ? (
         <Table label={label} columns={columns} rowLink={rowLink} rows={rows} choice={actionsOf && choice} />
       ) : error ? null : list.isLoading ? (
@@ -279,18 +290,16 @@ function useResultAnnouncement(filters: string, { isLoading, isOld, error }: Lis
   }, [isLoading, isOld, error, filters, text])
 }
 
-/** Returns what reads older rows, announces how many, and moves the focus to the first one of them. */
-function useOlder<Row extends { id: string }>({ rows, loadOlder }: List<Row>, label: string) {
-  const [first, setFirst] = useState<string>()
-  useEffect(() => {
-    if (first) focusRow(first)
-  }, [first])
-  return async () => {
-    const all = await loadOlder?.()
-    const older = all?.[rows.length]
-    if (!older) return
-    announce(`${all.length - rows.length} more ${label}`)
-    setFirst(older.id)
+/** Returns what focuses a row as soon as it is shown. */
+function useFocusLater() {
+  const wanted = useRef<string>(undefined)
+  const focusWanted = () => {
+    if (wanted.current && focusRow(wanted.current)) wanted.current = undefined
+  }
+  useEffect(focusWanted)
+  return (id: string | undefined) => {
+    wanted.current = id
+    focusWanted()
   }
 }
 

@@ -195,7 +195,7 @@ function Drawer(props: {
   const title = delivery ? titleOf(delivery) : 'Delivery'
   useTitle(title)
   // The dialog returns the focus to the row that was opened first.
-  const focusShown = useEffectEvent(() => focusRow(id))
+  const focusShown = useEffectEvent(() => void focusRow(id))
   useEffect(() => () => focusShown(), [])
   // It arrives after the focus, and the heading stays with the focus when another delivery is shown.
   const announceShown = useEffectEvent(() => {
