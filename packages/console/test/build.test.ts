@@ -20,6 +20,14 @@ test('browsers do not translate the page, which fails once its texts are replace
   expect(await readFile(join(CONSOLE_DIST, 'index.html'), 'utf8')).toMatch(/<html [^>]*translate="no"/)
 })
 
+test('a page that does not start names the browsers for which it is built', async () => {
+  const config = await readFile(new URL('../vite.config.ts', import.meta.url), 'utf8')
+  const targets = [...config.matchAll(/'(chrome|firefox|safari)([\d.]+)'/g)]
+  expect(targets).toHaveLength(3)
+  const html = (await readFile(join(CONSOLE_DIST, 'index.html'), 'utf8')).toLowerCase()
+  for (const [, name, version] of targets) expect(html).toContain(`${name} ${version}`)
+})
+
 test('unchanged sources are not built again', async () => {
   expect(await buildConsole()).toBe(false)
 })

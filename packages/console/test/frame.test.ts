@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
+import { findScrolledSideways } from './support/find-issues.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
 import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
@@ -396,4 +397,17 @@ test('a browser that blocks what pages store shows the page, and keeps a choice 
   await show(page, '/account')
   await page.getByRole('radio', { name: 'Dark' }).check()
   expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
+})
+
+test('a page whose scripts do not start says after a while what it needs', async () => {
+  browser.expectProblem(/ERR_FAILED/)
+  const page = await browser.newPage({ baseURL: service.url })
+  await page.route('**/*.js', async (route) => await route.abort())
+  await page.goto('/sign-in')
+  const text = page.getByText('Reload this page if nothing changes.')
+  expect(await text.isVisible()).toBe(false)
+  await page.evaluate('for (const each of document.getAnimations()) each.finish()')
+  await text.waitFor()
+  await page.setViewportSize({ width: 375, height: 800 })
+  expect(await findScrolledSideways(page)).toEqual([])
 })

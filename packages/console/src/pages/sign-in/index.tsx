@@ -67,7 +67,8 @@ function useEnter() {
     const me = await request()
     queryClient.clear()
     queryClient.setQueryData(['getMe', {}], me)
-    const url = next?.startsWith('/') ? URL.parse(next, location.origin) : null
+    // `URL.parse` is newer than the oldest browsers for which the page is built.
+    const url = next?.startsWith('/') && URL.canParse(next, location.origin) ? new URL(next, location.origin) : null
     // A path such as `/.//host` has two slashes, and so is a host, only after it was normalized.
     const isPage = url?.origin === location.origin && !url.pathname.startsWith('//')
     await navigate({ href: isPage ? next! : '/', replace: true })
