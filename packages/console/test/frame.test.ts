@@ -386,6 +386,14 @@ test('the keyboard lists its keys, of which single ones can be switched off, and
   await page.evaluate(`document.dispatchEvent(new KeyboardEvent('keydown', ${JSON.stringify(key)}))`)
   await page.getByRole('dialog', { name: 'Find' }).waitFor()
   expect(await page.getByRole('dialog').count()).toBe(1)
+  // The Enter that ends a composition, as Safari reports it, chooses nothing.
+  const find = page.getByRole('combobox', { name: /^Find/ })
+  await find.fill('usage')
+  const ending = { key: 'Enter', keyCode: 229, bubbles: true }
+  await page.evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent('keydown', ${JSON.stringify(ending)}))`)
+  await page.getByRole('option', { name: 'Usage' }).waitFor()
+  await find.press('Enter')
+  await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
 })
 
 test('a browser that blocks what pages store shows the page, and keeps a choice until it is left', async () => {

@@ -1,5 +1,8 @@
 import { type KeyboardEvent, type ReactNode, useId, useState } from 'react'
 
+/** Whether a key is one of an input method. In Safari, only the code of the Enter that ends a composition says so. */
+export const isComposing = ({ nativeEvent, keyCode }: KeyboardEvent) => nativeEvent.isComposing || keyCode === 229
+
 /**
  * The options below a text field that keeps the focus, by the ARIA pattern of a combobox. With `initial` -1, none is
  * marked until an arrow key is pressed, so that other keys keep their meaning in a text.
@@ -19,7 +22,7 @@ export function useOptions<Option>(
     const option = options[chosen]
     if (options.length === 0) return false
     if (step) setActive((Math.max(chosen, step < 0 ? 0 : -1) + step + options.length) % options.length)
-    else if (option && choosing.includes(event.key) && !event.nativeEvent.isComposing) onChoose(option)
+    else if (option && choosing.includes(event.key) && !isComposing(event)) onChoose(option)
     else return false
     event.preventDefault()
     return true

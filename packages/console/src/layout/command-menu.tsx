@@ -9,7 +9,7 @@ import { tellingFields } from '../components/delivery-columns.tsx'
 import { statusText } from '../components/status-and-time.tsx'
 import { fold } from '../components/text.ts'
 import { linkTo, THINGS } from '../components/thing-link.tsx'
-import { useOptions } from '../components/use-options.tsx'
+import { isComposing, useOptions } from '../components/use-options.tsx'
 import type { PageEntry } from './pages.ts'
 
 const SHOWN_OF_LIST = 5
@@ -109,7 +109,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
           choices.restart()
         }}
         onKeyDown={(event) => {
-          if (event.key !== 'Enter' || event.nativeEvent.isComposing) return void choices.onKey(event)
+          if (event.key !== 'Enter' || isComposing(event)) return void choices.onKey(event)
           // Otherwise it presses what has the focus after the dialog.
           event.preventDefault()
           setIsEntered(true)
