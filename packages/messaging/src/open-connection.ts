@@ -1,3 +1,4 @@
+import { unescape } from 'node:querystring'
 import type { Duplex } from 'node:stream'
 import { splitHosts } from '@workflow-service/contract'
 import { type Logger, withTimeout } from '@workflow-service/service-kit'
@@ -41,10 +42,7 @@ type SetUp = (model: ChannelModel, reconnect: (reason: string) => void) => Promi
 /** A connection that reconnects until it is closed. */
 export type RecoveringConnection = ReturnType<typeof openConnection>
 
-/**
- * Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. amqplib reads it from the URL
- * only.
- */
+/** Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. */
 const HEARTBEAT_SECONDS = '5'
 const TIMEOUT_MS = { connect: 5_000, setUp: 5_000, close: 2_000 } as const
 /** Doubles after each failed attempt. */
@@ -89,7 +87,7 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
     clientProperties: { connection_name: `${connectionName} ${role}` },
     signal: sockets.signal,
   }
-  const target = nodes.length === 1 ? nodes[0]! : toAlternatingTarget(nodes, () => attempt)
+  const target = toAlternatingTarget(nodes, () => attempt)
   const opening = connect(target, {
     ...socketOptions,
     recovery: {
@@ -154,11 +152,14 @@ function socketOf(model: ChannelModel): Duplex {
   return (model.connection as unknown as { stream: Duplex }).stream
 }
 
-/** amqplib reads the options at each attempt. */
+/**
+ * amqplib reads the options at each attempt. It gets no URL, of which it would decode user and password as Latin-1.
+ */
 function toAlternatingTarget(urls: readonly string[], attempt: () => number): Options.Connect {
   const current = (): URL => new URL(urls[attempt() % urls.length]!)
   const { protocol, username, password, pathname, searchParams } = current()
   return {
+    ...Object.fromEntries(searchParams),
     protocol: protocol.slice(0, -1),
     get hostname() {
       return current().hostname.replace(/^\[|\]$/g, '')
@@ -167,11 +168,8 @@ function toAlternatingTarget(urls: readonly string[], attempt: () => number): Op
       const isPlain = protocol === 'amqp:'
       return Number(current().port) || (isPlain ? 5_672 : 5_671)
     },
-    ...(username === '' && password === ''
-      ? {}
-      : { username: decodeURIComponent(username), password: decodeURIComponent(password) }),
+    ...(username === '' && password === '' ? {} : { username: unescape(username), password: unescape(password) }),
     vhost: pathname.slice(1),
-    heartbeat: Number(searchParams.get('heartbeat')),
   }
 }
 

@@ -69,6 +69,11 @@ describe('connectRabbitMq', () => {
     expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
   })
 
+  test('connects as a user whose name and password have any characters', async () => {
+    await open({ url: await broker.createUser({ suffix: '-ü', password: 'p@ss/wörd:100% €' }) })
+    expect(await queue.publish(message)).toBe('confirmed')
+  })
+
   test('uses a queue that exists with other arguments as it is', async () => {
     await admin.channel.assertQueue(SESSIONS_QUEUE, { durable: true })
     await open({ queueType: 'quorum' })

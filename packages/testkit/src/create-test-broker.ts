@@ -18,14 +18,28 @@ export async function createTestBroker() {
   await assertOk(callManagementApi(managementUrl, 'PUT', `/api/permissions/${virtualHost}/${user}`, all))
   const own = new URL(url)
   own.pathname = `/${virtualHost}`
+  const userPaths: string[] = []
   return {
     url: own.href,
+    /** Creates a user who may write to what the pattern matches; returns the URL of the virtual host as this user. */
+    async createUser({ suffix = '', password = 'secret', write = '.*' }): Promise<string> {
+      const name = encodeURIComponent(`${virtualHost}${suffix}`)
+      userPaths.push(`/api/users/${name}`)
+      await assertOk(callManagementApi(managementUrl, 'PUT', `/api/users/${name}`, { password, tags: '' }))
+      const path = `/api/permissions/${virtualHost}/${name}`
+      await assertOk(callManagementApi(managementUrl, 'PUT', path, { ...all, write }))
+      return Object.assign(new URL(own), { username: name, password: encodeURIComponent(password) }).href
+    },
     /** The management API, with credentials in the address. */
     managementUrl,
     /** The virtual host's name. */
     virtualHost,
-    /** Deletes the virtual host, its queues and its connections. */
-    drop: async () => await assertOk(callManagementApi(managementUrl, 'DELETE', `/api/vhosts/${virtualHost}`)),
+    /** Deletes the virtual host, its queues and its connections, and its users. */
+    drop: async () => {
+      for (const path of [...userPaths, `/api/vhosts/${virtualHost}`]) {
+        await assertOk(callManagementApi(managementUrl, 'DELETE', path))
+      }
+    },
   }
 }
 
