@@ -44,6 +44,13 @@ export async function openChannel(model: ChannelModel): Promise<Channel> {
   return channel
 }
 
+/** Calls back when the channel closes, with the broker's reason if it has closed the channel. */
+export function onChannelClose(channel: Channel, callBack: (reason: string) => void): void {
+  let reason = 'The channel closed'
+  channel.on('error', (error: Error) => void (reason = error.message))
+  channel.on('close', () => callBack(reason))
+}
+
 /**
  * Closes a channel; returns silently when it is closed already, its connection is lost, or the broker does not answer.
  */

@@ -58,16 +58,19 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
   // Spreads the services over the nodes.
   let attempt = Math.floor(Math.random() * nodes.length)
   const sockets = new AbortController()
-  let isDown = false
+  /** Why the connection is down; of one outage, each reason once. */
+  const outage = new Set<string>()
   const report = (state: ConnectionState): void => {
-    isDown = state === 'down'
+    if (state !== 'down') outage.clear()
     options.onState?.(role, state)
   }
   const reportDown = (error: Error): void => {
     attempt += 1
-    if (isDown || sockets.signal.aborted) return
-    report('down')
-    logger?.warn({ role, error: error.message }, 'broker.disconnected')
+    const reason = describeFailure(error)
+    if (outage.has(reason) || sockets.signal.aborted) return
+    if (outage.size === 0) report('down')
+    outage.add(reason)
+    logger?.warn({ role, error: reason }, 'broker.disconnected')
   }
   const reportUp = (): void => {
     report('up')
@@ -110,6 +113,8 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
     return recovering
   })
   return {
+    /** Why the connection is down; undefined while it is open. */
+    whyDown: (): string | undefined => [...outage].at(-1),
     /** Resolves within `TIMEOUT_MS.close`, even if the broker does not answer. */
     async close() {
       const recovering = await opening
@@ -150,6 +155,17 @@ async function setUpSafely(model: ChannelModel, setUp: SetUp): Promise<void> {
 
 function socketOf(model: ChannelModel): Duplex {
   return (model.connection as unknown as { stream: Duplex }).stream
+}
+
+/** Returns the reason of a lost connection or a failed attempt. */
+function describeFailure(error: Error): string {
+  // The error of an attempt that has tried all addresses of a host has no message of its own.
+  if (error instanceof AggregateError) return error.errors.map(({ message }: Error) => message).join(', ')
+  // amqplib drops the broker's reason.
+  if (error.message.startsWith('Expected ConnectionOpenOk; got <ConnectionClose')) {
+    return 'RabbitMQ refused the virtual host: it does not exist, the user has no permissions in it, or a limit of connections is reached; the log of RabbitMQ says which'
+  }
+  return error.message
 }
 
 /**

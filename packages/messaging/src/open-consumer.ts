@@ -3,7 +3,7 @@ import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { collectCalls } from './collect-calls.ts'
 import { textOf } from './dead-letters.ts'
-import { closeChannel, openChannel } from './declare-queues.ts'
+import { closeChannel, onChannelClose, openChannel } from './declare-queues.ts'
 import { decodeSessionMessage } from './decode-session-message.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { Consumer, MessageHandler } from './session-queue.ts'
@@ -46,9 +46,9 @@ export function openConsumer(options: RabbitMqOptions, handler: MessageHandler, 
 
   const connection = openConnection('consumer', options, async (model, reconnect) => {
     const channel = await openChannel(model)
-    channel.on('close', () => {
+    onChannelClose(channel, (reason) => {
       if (current?.channel === channel) current = undefined
-      if (!isClosing) reconnect('The consuming channel closed')
+      if (!isClosing) reconnect(reason)
     })
     await channel.prefetch(prefetch)
     const { consumerTag } = await channel.consume(SESSIONS_QUEUE, (message) => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ChannelModel, ConfirmChannel, Options } from 'amqplib'
-import { closeChannel, openChannel } from './declare-queues.ts'
+import { closeChannel, onChannelClose, openChannel } from './declare-queues.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { PublishOutcome } from './session-queue.ts'
 
@@ -39,16 +39,15 @@ export function openPublisher(options: RabbitMqOptions) {
         reconnect(`The broker confirmed nothing for ${CONFIRM_TIMEOUT_MS} ms`)
       }
     }, CONFIRM_CHECK_INTERVAL_MS)
-    channel.on('error', () => {})
     // The broker confirms a message that no queue takes too, after it has returned it.
     channel.on('return', ({ properties }) => {
       const returned = unconfirmed.get(String(properties.messageId))
       if (returned) returned.isReturned = true
     })
-    channel.on('close', () => {
+    onChannelClose(channel, (reason) => {
       clearInterval(confirmCheck)
       if (current?.channel === channel) current = undefined
-      reconnect('The publishing channel closed')
+      reconnect(reason)
     })
     isBlocked = false
     current = { model, channel, unconfirmed }
@@ -82,7 +81,8 @@ export function openPublisher(options: RabbitMqOptions) {
      * Runs a request on a separate channel. Rejects while the broker is unavailable or when it takes longer than 2 s.
      */
     async request<Answer>(run: (channel: Channel) => Promise<Answer>): Promise<Answer> {
-      if (!current) throw new Error('RabbitMQ is not connected')
+      const reason = connection.whyDown()
+      if (!current) throw new Error(`RabbitMQ is not connected${reason === undefined ? '' : `: ${reason}`}`)
       const makeError = () => new Error(`RabbitMQ did not answer within ${REQUEST_TIMEOUT_MS} ms`)
       const channel = await withTimeout(openChannel(current.model), REQUEST_TIMEOUT_MS, makeError)
       try {

@@ -1,3 +1,4 @@
+import dns from 'node:dns'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
@@ -25,6 +26,18 @@ describe('connectRabbitMq', () => {
   }: { queueType?: 'quorum' | 'classic'; url?: string } = {}) => {
     queue = connectRabbitMq({ url, queueType, connectionName: 'test' })
     await waitUntil(async () => queue.depth())
+  }
+
+  /** Publishes until enough is logged, and returns the errors. */
+  const reasons = async (url: string, isEnough: (logged: string[]) => unknown) => {
+    const logged: string[] = []
+    const logger = { info() {}, warn: ({ error }: { error: string }) => void logged.push(error) }
+    queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test', logger: logger as never })
+    await waitUntil(async () => {
+      await queue.publish(message)
+      return isEnough(logged)
+    })
+    return logged
   }
 
   beforeEach(async () => {
@@ -72,6 +85,51 @@ describe('connectRabbitMq', () => {
   test('connects as a user whose name and password have any characters', async () => {
     await open({ url: await broker.createUser({ suffix: '-ü', password: 'p@ss/wörd:100% €' }) })
     expect(await queue.publish(message)).toBe('confirmed')
+  })
+
+  describe('logs why it has no connection', () => {
+    test('the permission that the user lacks to publish', async () => {
+      // Without the queues, it would fail to declare them.
+      await open()
+      await queue.close()
+      const [reason] = await reasons(await broker.createUser({ write: '^workflow' }), ({ length }) => length > 0)
+      expect(reason).toContain("access to exchange 'amq.default'")
+    })
+
+    test('the virtual host that does not exist', async () => {
+      const url = Object.assign(new URL(broker.url), { pathname: '/none' }).href
+      const [reason] = await reasons(url, ({ length }) => length > 0)
+      expect(reason).toMatch(/^RabbitMQ refused the virtual host/)
+      await expect(queue.ping()).rejects.toThrow('RabbitMQ refused the virtual host')
+    })
+
+    test('each address of a host that has several', async () => {
+      const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
+      jest
+        .spyOn(dns, 'lookup')
+        .mockImplementation(((_name: string, _options: object, found: (...found: unknown[]) => void) =>
+          found(null, addresses)) as never)
+      try {
+        const port = await freePort()
+        const [reason] = await reasons(`amqp://several.test:${port}`, ({ length }) => length > 0)
+        expect(reason).toBe(`connect ECONNREFUSED 127.0.0.1:${port}, connect ECONNREFUSED 127.0.0.2:${port}`)
+      } finally {
+        jest.restoreAllMocks()
+      }
+    })
+
+    test('each reason once, when there are several', async () => {
+      await using proxy = await startProxy(broker.url)
+      await proxy.die()
+      const url = Object.assign(new URL(broker.url), { port: new URL(proxy.url).port, password: 'wrong' }).href
+      let comingBack: Promise<void> | undefined
+      const logged = await reasons(url, ({ length }) => {
+        if (length > 0) comingBack ??= proxy.comeBack()
+        return length > 1
+      })
+      await comingBack
+      expect(logged).toEqual([expect.stringContaining('ECONNREFUSED'), expect.stringContaining('ACCESS_REFUSED')])
+    })
   })
 
   test('uses a queue that exists with other arguments as it is', async () => {

@@ -22,7 +22,8 @@ export const LOG_EVENTS = {
   'budget.nearly_spent': '80 % of a budget are spent. Amounts are millionths of the currency.',
   'broker.blocked': 'RabbitMQ accepts no messages because of its memory or disk alarm.',
   'broker.connected': 'A connection to RabbitMQ is open.',
-  'broker.disconnected': 'A connection to RabbitMQ was lost or could not be opened; it is tried again.',
+  'broker.disconnected':
+    'A connection to RabbitMQ was lost or failed, once for each `error` of an outage; it is tried again.',
   'change_notice.listening': 'The application hears what changes, and tells the pages that are open.',
   'change_notice.send_failed': 'Open pages were not notified of a change; they read it when they are loaded again.',
   'change_notice.unavailable': 'The application does not hear what changes; it connects again.',
