@@ -8,7 +8,7 @@ export type QueueType = 'quorum' | 'classic'
 const CLOSE_TIMEOUT_MS = 2_000
 /** AMQP's reply code for a queue that exists with other arguments. */
 const PRECONDITION_FAILED = 406
-/** AMQP's reply code for a classic queue on a node of the cluster that is down. */
+/** AMQP's reply code for a queue that does not exist, and for a classic queue on a node of the cluster that is down. */
 const NOT_FOUND = 404
 
 /**
@@ -33,6 +33,11 @@ export async function declareQueues(
       onMismatch(queue, error as Error)
     }
   }
+}
+
+/** Whether a request failed because a queue does not exist. */
+export function isQueueMissing(error: unknown): boolean {
+  return (error as { code?: unknown }).code === NOT_FOUND
 }
 
 /**

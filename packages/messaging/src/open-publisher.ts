@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ChannelModel, ConfirmChannel, Options } from 'amqplib'
-import { closeChannel, onChannelClose, openChannel } from './declare-queues.ts'
+import { closeChannel, declareQueues, isQueueMissing, onChannelClose, openChannel } from './declare-queues.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { PublishOutcome } from './session-queue.ts'
 
@@ -84,9 +84,17 @@ export function openPublisher(options: RabbitMqOptions) {
       const reason = connection.whyDown()
       if (!current) throw new Error(`RabbitMQ is not connected${reason === undefined ? '' : `: ${reason}`}`)
       const makeError = () => new Error(`RabbitMQ did not answer within ${REQUEST_TIMEOUT_MS} ms`)
-      const channel = await withTimeout(openChannel(current.model), REQUEST_TIMEOUT_MS, makeError)
+      const { model } = current
+      const channel = await withTimeout(openChannel(model), REQUEST_TIMEOUT_MS, makeError)
       try {
         return await withTimeout(run(channel), REQUEST_TIMEOUT_MS, makeError)
+      } catch (error) {
+        // A queue was deleted. The next request finds it; without a consumer, nothing else declares it again.
+        if (isQueueMissing(error)) {
+          const declaring = declareQueues(model, options.queueType, () => {})
+          await withTimeout(declaring, REQUEST_TIMEOUT_MS).catch(() => {})
+        }
+        throw error
       } finally {
         await closeChannel(channel)
       }

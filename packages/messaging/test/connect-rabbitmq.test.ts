@@ -1,6 +1,6 @@
 import dns from 'node:dns'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract'
+import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
@@ -79,6 +79,13 @@ describe('connectRabbitMq', () => {
     await admin.channel.deleteQueue(SESSIONS_QUEUE)
     await waitUntil(async () => (await queue.publish(message)) === 'confirmed')
     await waitUntil(() => received === 2)
+    expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
+  })
+
+  test('declares a queue that was deleted again when it is asked for its length', async () => {
+    await open()
+    await admin.channel.deleteQueue(SESSIONS_DEAD_LETTER_QUEUE)
+    await expect(queue.depth()).rejects.toThrow('NOT_FOUND')
     expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
   })
 
