@@ -6,7 +6,7 @@ import type { Channel, ChannelModel, Options } from 'amqplib'
 export type QueueType = 'quorum' | 'classic'
 
 const CLOSE_TIMEOUT_MS = 2_000
-/** AMQP's reply code for a queue that exists with other arguments. */
+/** AMQP's reply code for a queue that exists with other arguments, or is one more than the virtual host may have. */
 const PRECONDITION_FAILED = 406
 /** AMQP's reply code for a queue that does not exist, and for a classic queue on a node of the cluster that is down. */
 const NOT_FOUND = 404
@@ -28,11 +28,22 @@ export async function declareQueues(
       await channel.close()
     } catch (error) {
       const { code } = error as { code?: unknown }
-      const isUsable = code === PRECONDITION_FAILED || (code === NOT_FOUND && queue === SESSIONS_DEAD_LETTER_QUEUE)
+      const isUsable =
+        queue === SESSIONS_DEAD_LETTER_QUEUE
+          ? code === PRECONDITION_FAILED || code === NOT_FOUND
+          : code === PRECONDITION_FAILED && (await exists(model, queue))
       if (!isUsable) throw error
       onMismatch(queue, error as Error)
     }
   }
+}
+
+async function exists(model: ChannelModel, queue: string): Promise<boolean> {
+  const channel = await openChannel(model)
+  return await channel.checkQueue(queue).then(
+    () => channel.close().then(() => true),
+    () => false,
+  )
 }
 
 /** Whether a request failed because a queue does not exist. */
