@@ -41,5 +41,8 @@ describe('wf queue show', () => {
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/^Error: RabbitMQ at 127\.0\.0\.1:1 does not answer/)
     expect(stderr).not.toContain('hunter2')
+    expect(stderr).toContain('connect ECONNREFUSED 127.0.0.1:1')
+    const several = await wf({ AMQP_URL: 'amqps://u:hunter2@127.0.0.1:1,127.0.0.2' }, ['queue', 'show'])
+    expect(several.stderr).toMatch(/^Error: RabbitMQ at 127\.0\.0\.1:1,127\.0\.0\.2:5671 does not answer/)
   })
 })

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { splitHosts } from '@workflow-service/contract'
 import { connectRabbitMq, type DeadLetter, type SessionQueue } from '@workflow-service/messaging'
 import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable, timeColumn } from '../terminal.ts'
 
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'amqp:': '5672', 'amqps:': '5671' }
 const CONNECT_TIMEOUT_MS = 5_000
 const CONNECT_POLL_MS = 100
 
@@ -52,10 +54,11 @@ async function readDepth(queue: SessionQueue, url: string): Promise<{ ready: num
 }
 
 function queueError(url: string, error: unknown): CliError {
-  const { hostname, port } = new URL(url)
+  const hosts = splitHosts(url).map((each) => new URL(each))
+  const names = hosts.map(({ protocol, hostname, port }) => `${hostname}:${port || DEFAULT_PORTS[protocol]}`)
   const { message } = error as Error
   return new CliError(
-    `RabbitMQ at ${hostname}:${port || '5672'} does not answer (${message}). Check that it is running and that AMQP_URL is right.`,
+    `RabbitMQ at ${names.join(',')} does not answer (${message}). Check that it is running and that AMQP_URL is right.`,
     {},
     error,
   )
