@@ -84,8 +84,15 @@ export function openPublisher(options: RabbitMqOptions) {
       const reason = connection.whyDown()
       if (!current) throw new Error(`RabbitMQ is not connected${reason === undefined ? '' : `: ${reason}`}`)
       const makeError = () => new Error(`RabbitMQ did not answer within ${REQUEST_TIMEOUT_MS} ms`)
+      // The broker reads nothing from a connection that it has blocked.
+      if (isBlocked) throw new Error('RabbitMQ answers nothing because of its memory or disk alarm')
       const { model } = current
-      const channel = await withTimeout(openChannel(model), REQUEST_TIMEOUT_MS, makeError)
+      const opening = openChannel(model)
+      const channel = await withTimeout(opening, REQUEST_TIMEOUT_MS, makeError).catch((error: unknown) => {
+        // Channels that open late would pile up until the connection has none left.
+        opening.then(closeChannel, () => {})
+        throw error
+      })
       try {
         return await withTimeout(run(channel), REQUEST_TIMEOUT_MS, makeError)
       } catch (error) {

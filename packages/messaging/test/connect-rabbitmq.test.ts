@@ -89,6 +89,19 @@ describe('connectRabbitMq', () => {
     expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
   })
 
+  test('closes channels that open too late for their request', async () => {
+    const proxy = await startSilencingProxy(broker.url)
+    const url = new URL(proxy.url)
+    // The channel that publishes, and one for requests.
+    url.searchParams.set('channelMax', '2')
+    await open({ url: url.href })
+    proxy.hold()
+    await expect(queue.ping()).rejects.toThrow('did not answer within 2000 ms')
+    proxy.release()
+    await waitUntil(async () => queue.ping().then(() => true))
+    await proxy.close()
+  })
+
   test('connects as a user whose name and password have any characters', async () => {
     await open({ url: await broker.createUser({ suffix: '-ü', password: 'p@ss/wörd:100% €' }) })
     expect(await queue.publish(message)).toBe('confirmed')

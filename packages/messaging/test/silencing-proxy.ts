@@ -8,11 +8,13 @@ export async function startSilencingProxy(brokerUrl: string) {
   const url = new URL(brokerUrl)
   const { port, hostname } = url
   const sockets = new Set<Socket>()
+  const clients: Socket[] = []
   const connections: { isSilent: boolean; isOpen: boolean }[] = []
   const server = createServer((client) => {
     const broker = connect(Number(port), hostname)
     const connection = { isSilent: proxy.isSilent, isOpen: true }
     connections.push(connection)
+    clients.push(client)
     for (const socket of [client, broker]) {
       sockets.add(socket)
       socket.on('error', () => {}).on('close', () => sockets.delete(socket))
@@ -37,6 +39,9 @@ export async function startSilencingProxy(brokerUrl: string) {
     get open() {
       return connections.map(({ isOpen }) => isOpen)
     },
+    /** Forwards what clients send from now on only after the release. */
+    hold: () => clients.forEach((client) => client.pause()),
+    release: () => clients.forEach((client) => client.resume()),
     /** Stops forwarding on all existing connections. */
     silence: () => connections.forEach((connection) => (connection.isSilent = true)),
     close: async () => {
