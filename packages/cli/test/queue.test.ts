@@ -36,13 +36,25 @@ describe('wf queue show', () => {
     expect(stdout).toMatch(/^0 waiting, 1 dead-lettered\n\nDEAD SINCE .*\n.* wrong_shape .*\{"session":1\}\n$/s)
   })
 
+  test('gives the reason of RabbitMQ when the user may not read the dead letters', async () => {
+    await queue.publish({ session: 1 } as never)
+    const consumer = await queue.consume(async () => {}, { prefetch: 10 })
+    await waitUntil(async () => (await queue.depth()).dead > 0)
+    await consumer.close()
+    const env = { AMQP_URL: await broker.createUser({ read: '^$' }), AMQP_QUEUE_TYPE: 'classic' }
+    const { exitStatus, stderr } = await wf(env, ['queue', 'show'])
+    expect(exitStatus).toBe(1)
+    expect(stderr).toMatch(/^Error: RabbitMQ at .* access to queue 'workflow\.sessions\.dead'/)
+  })
+
   test('names the server when RabbitMQ does not answer, without the password', async () => {
-    const { exitStatus, stderr } = await wf({ AMQP_URL: 'amqp://u:hunter2@127.0.0.1:1' }, ['queue', 'show'])
+    const urls = ['amqp://u:hunter2@127.0.0.1:1', 'amqps://u:hunter2@127.0.0.1:1,127.0.0.2']
+    const [one, several] = await Promise.all(urls.map((AMQP_URL) => wf({ AMQP_URL }, ['queue', 'show'])))
+    const { exitStatus, stderr } = one!
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/^Error: RabbitMQ at 127\.0\.0\.1:1 does not answer/)
     expect(stderr).not.toContain('hunter2')
     expect(stderr).toContain('connect ECONNREFUSED 127.0.0.1:1')
-    const several = await wf({ AMQP_URL: 'amqps://u:hunter2@127.0.0.1:1,127.0.0.2' }, ['queue', 'show'])
-    expect(several.stderr).toMatch(/^Error: RabbitMQ at 127\.0\.0\.1:1,127\.0\.0\.2:5671 does not answer/)
+    expect(several!.stderr).toMatch(/^Error: RabbitMQ at 127\.0\.0\.1:1,127\.0\.0\.2:5671 does not answer/)
   })
 })

@@ -21,13 +21,13 @@ export async function createTestBroker() {
   const userPaths: string[] = []
   return {
     url: own.href,
-    /** Creates a user who may write to what the pattern matches; returns the URL of the virtual host as this user. */
-    async createUser({ suffix = '', password = 'secret', write = '.*' }): Promise<string> {
+    /** Creates a user who may read and write what the patterns match; returns the virtual host's URL as this user. */
+    async createUser({ suffix = '', password = 'secret', write = '.*', read = '.*' }): Promise<string> {
       const name = encodeURIComponent(`${virtualHost}${suffix}`)
       userPaths.push(`/api/users/${name}`)
       await assertOk(callManagementApi(managementUrl, 'PUT', `/api/users/${name}`, { password, tags: '' }))
       const path = `/api/permissions/${virtualHost}/${name}`
-      await assertOk(callManagementApi(managementUrl, 'PUT', path, { ...all, write }))
+      await assertOk(callManagementApi(managementUrl, 'PUT', path, { ...all, write, read }))
       return Object.assign(new URL(own), { username: name, password: encodeURIComponent(password) }).href
     },
     /** The management API, with credentials in the address. */

@@ -15,7 +15,7 @@ export async function show(ctx: OperatorContext, { limit }: { limit: number }): 
   const queue = connectRabbitMq({ ...settings, connectionName: 'wf' })
   try {
     const { ready, dead } = await readDepth(queue, settings.url)
-    const deadLetters = dead === 0 ? [] : await queue.deadLetters(limit)
+    const deadLetters = dead === 0 ? [] : await readDeadLetters(queue, limit, settings.url)
     return {
       json: {
         ready,
@@ -50,6 +50,14 @@ async function readDepth(queue: SessionQueue, url: string): Promise<{ ready: num
       if (performance.now() >= deadlineMs) throw queueError(url, error)
     }
     await sleep(CONNECT_POLL_MS)
+  }
+}
+
+async function readDeadLetters(queue: SessionQueue, limit: number, url: string): Promise<DeadLetter[]> {
+  try {
+    return await queue.deadLetters(limit)
+  } catch (error) {
+    throw queueError(url, error)
   }
 }
 
