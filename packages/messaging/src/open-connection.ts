@@ -45,7 +45,10 @@ export type RecoveringConnection = ReturnType<typeof openConnection>
 /** Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. */
 const HEARTBEAT_SECONDS = '5'
 const TIMEOUT_MS = { connect: 5_000, setUp: 5_000, close: 2_000 } as const
-/** Doubles after each failed attempt. */
+/**
+ * Doubles after each failed attempt, and after each connection that was open for less than `most`: RabbitMQ may close
+ * it at the first message, for want of a permission.
+ */
 const RECONNECT_DELAY_MS = { first: 200, most: 5_000 } as const
 
 /**
@@ -58,6 +61,8 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
   // Spreads the services over the nodes.
   let attempt = Math.floor(Math.random() * nodes.length)
   const sockets = new AbortController()
+  let failures = 0
+  let openedMs = 0
   /** Why the connection is down; of one outage, each reason once. */
   const outage = new Set<string>()
   const report = (state: ConnectionState): void => {
@@ -94,14 +99,22 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
   const opening = connect(target, {
     ...socketOptions,
     recovery: {
-      initialDelay: RECONNECT_DELAY_MS.first,
-      maxDelay: RECONNECT_DELAY_MS.most,
+      calculateDelay: () => {
+        const { first, most } = RECONNECT_DELAY_MS
+        return Math.min(most, first * 2 ** failures++) * (1 - 0.2 * Math.random())
+      },
       waitForConnect: false,
       setup: (model: ChannelModel) => setUpSafely(model, setUp),
     },
   }).then((recovering) => {
-    recovering.on('connect', reportUp)
-    recovering.on('disconnect', reportDown)
+    recovering.on('connect', () => {
+      openedMs = performance.now()
+      reportUp()
+    })
+    recovering.on('disconnect', (error: Error) => {
+      if (performance.now() - openedMs >= RECONNECT_DELAY_MS.most) failures = 0
+      reportDown(error)
+    })
     recovering.on('connect-failed', reportDown)
     recovering.on('blocked', () => {
       report('blocked')
