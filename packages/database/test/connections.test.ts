@@ -47,6 +47,46 @@ test('of several hosts, pool, migration and listener connect to the one that ans
   await db.close()
 })
 
+test('what the server sets otherwise changes neither times and numbers nor the isolation of transactions', async () => {
+  const name = new URL(database.url).pathname.slice(1)
+  const settings = {
+    TimeZone: 'Asia/Kolkata',
+    DateStyle: 'SQL, DMY',
+    extra_float_digits: '-15',
+    default_transaction_isolation: 'serializable',
+  }
+  for (const [setting, value] of Object.entries(settings)) {
+    await database.db.pool.query(`ALTER DATABASE "${name}" SET ${setting} = '${value}'`)
+  }
+  // An option of the URL is added.
+  const db = createDatabase({ url: `${database.url}?options=-c%20work_mem=5MB`, applicationName: 'test' })
+  const createdAt = new Date('2026-03-04T05:06:07.089Z')
+  const data = { id: newId(), name: 'Elsewhere', createdAt }
+  await db.prisma.organization.create({ data })
+  expect(await db.prisma.organization.findUnique({ where: { id: data.id } })).toMatchObject(data)
+  const { rows } = await db.pool.query(
+    `SELECT created_at, date_trunc('hour', created_at) AS hour, 1764439784123456::float8 AS epoch,
+       current_setting('transaction_isolation') AS isolation, current_setting('work_mem') AS memory,
+       current_setting('enable_seqscan') AS scans
+     FROM organizations WHERE id = $1`,
+    [data.id],
+  )
+  expect(rows).toEqual([
+    {
+      created_at: createdAt,
+      hour: new Date('2026-03-04T05:00:00Z'),
+      epoch: 1_764_439_784_123_456,
+      isolation: 'read committed',
+      memory: '5MB',
+      scans: 'off',
+    },
+  ])
+  await db.close()
+  for (const setting of Object.keys(settings)) {
+    await database.db.pool.query(`ALTER DATABASE "${name}" RESET ${setting}`)
+  }
+})
+
 test('a host that accepts no writes is not used, as if it were down, and is used once it does', async () => {
   const name = new URL(database.url).pathname.slice(1)
   await database.db.pool.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`)

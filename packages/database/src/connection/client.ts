@@ -50,11 +50,24 @@ export interface Database extends SqlDatabase {
 const PLANNER_OPTIONS =
   '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c random_page_cost=1'
 
+/**
+ * What the server, database or role may set otherwise:
+ *
+ * - `TimeZone`, `DateStyle`: Prisma reads and writes times as UTC and ignores their offset, pg reads ISO dates only, and
+ *   `date_trunc` begins an hour at 30 minutes past in some zones.
+ * - `extra_float_digits`: with fewer, the epoch of a lease is rounded, and no runner owns its lease.
+ * - `default_transaction_isolation`: the statements wait for locks and then see the new rows, where stricter levels fail.
+ */
+const SESSION_OPTIONS =
+  '-c TimeZone=UTC -c DateStyle=ISO -c extra_float_digits=1 -c default_transaction_isolation=read\\ committed'
+
 /** Creates the pool. It connects lazily: while the database is unavailable, the queries fail, not this call. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementTimeoutMs = 5_000, onError = () => {} } = options
+  const primary = toPrimary(options.url)
   const connection = {
-    ...toPrimary(options.url),
+    ...primary,
+    ...addOptions(primary.connectionString),
     application_name: options.applicationName,
     connectionTimeoutMillis: 4_000,
     // Later than the server's, so that a slow statement ends with the server's error, which says that nothing was
@@ -64,7 +77,6 @@ export function createDatabase(options: DatabaseOptions): Database {
     lock_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: 2 * statementTimeoutMs,
     keepAlive: true,
-    options: PLANNER_OPTIONS,
   }
   const pool = new Pool({
     ...connection,
@@ -92,6 +104,16 @@ export function createDatabase(options: DatabaseOptions): Database {
       await pool.end()
     },
   }
+}
+
+/** The options of connections to this URL: pg would take those that the URL names in place of ours. */
+function addOptions(connectionString: string) {
+  const options = `${PLANNER_OPTIONS} ${SESSION_OPTIONS}`
+  const parsed = URL.parse(connectionString)
+  const given = parsed?.searchParams.get('options')
+  if (!parsed || !given) return { connectionString, options }
+  parsed.searchParams.set('options', `${options} ${given}`)
+  return { connectionString: parsed.href }
 }
 
 /** Returns the NULL of a JSON column for Prisma, whose own `null` is the JSON value. Loads Prisma. */
