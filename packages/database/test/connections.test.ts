@@ -47,11 +47,12 @@ test('of several hosts, pool, migration and listener connect to the one that ans
   await db.close()
 })
 
-test('what the server sets otherwise changes neither times and numbers nor the isolation of transactions', async () => {
+test('what the server sets otherwise changes neither tables, times and numbers nor the isolation of transactions', async () => {
   const name = new URL(database.url).pathname.slice(1)
   const settings = {
     TimeZone: 'Asia/Kolkata',
     DateStyle: 'SQL, DMY',
+    search_path: '',
     extra_float_digits: '-15',
     default_transaction_isolation: 'serializable',
   }

@@ -12,6 +12,19 @@ test('applies nothing to an up-to-date database', async () => {
   expect(await migrate({ databaseUrl: database.url })).toEqual({ applied: [] })
 })
 
+test('makes the tables in "public", also beside a schema that is named like the role', async () => {
+  const { url, drop } = await createTestDatabase()
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE SCHEMA AUTHORIZATION CURRENT_ROLE')
+  await migrate({ databaseUrl: url })
+  expect((await client.query(`SELECT to_regclass('public.organizations')::text AS "table"`)).rows).toEqual([
+    { table: 'organizations' },
+  ])
+  await client.end()
+  await drop()
+})
+
 test('has closed its connection when it resolves', async () => {
   const url = new URL(database.url)
   const { port, hostname } = url

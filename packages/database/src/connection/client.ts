@@ -53,13 +53,14 @@ const PLANNER_OPTIONS =
 /**
  * What the server, database or role may set otherwise:
  *
- * - `TimeZone`, `DateStyle`: Prisma reads and writes times as UTC and ignores their offset, pg reads ISO dates only, and
- *   `date_trunc` begins an hour at 30 minutes past in some zones.
+ * - `TimeZone`, `DateStyle`: Prisma reads and writes times as UTC and ignores their offset, pg reads ISO dates only,
+ *   and `date_trunc` begins an hour at 30 minutes past in some zones.
  * - `extra_float_digits`: with fewer, the epoch of a lease is rounded, and no runner owns its lease.
- * - `default_transaction_isolation`: the statements wait for locks and then see the new rows, where stricter levels fail.
+ * - `search_path`: the tables are in "public", where Prisma looks, also beside a schema that is named like the role.
+ * - `default_transaction_isolation`: statements wait for locks and then see the new rows, where stricter levels fail.
  */
 const SESSION_OPTIONS =
-  '-c TimeZone=UTC -c DateStyle=ISO -c extra_float_digits=1 -c default_transaction_isolation=read\\ committed'
+  '-c search_path=public -c TimeZone=UTC -c DateStyle=ISO -c extra_float_digits=1 -c default_transaction_isolation=read\\ committed'
 
 /** Creates the pool. It connects lazily: while the database is unavailable, the queries fail, not this call. */
 export function createDatabase(options: DatabaseOptions): Database {
@@ -112,7 +113,7 @@ function addOptions(connectionString: string) {
   const parsed = URL.parse(connectionString)
   const given = parsed?.searchParams.get('options')
   if (!parsed || !given) return { connectionString, options }
-  parsed.searchParams.set('options', `${options} ${given}`)
+  parsed.searchParams.set('options', `${given} ${options}`)
   return { connectionString: parsed.href }
 }
 

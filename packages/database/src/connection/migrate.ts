@@ -157,5 +157,7 @@ async function connect(databaseUrl: string): Promise<Client> {
   // An unhandled `error` event (the server stopped while the connection was closing) would crash the process.
   client.on('error', () => {})
   await client.connect()
+  // Before it may come a schema that is named like the role.
+  await client.query('SET search_path = public')
   return client
 }
