@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import { freePort, waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
@@ -45,6 +47,28 @@ test('of several hosts, pool, migration and listener connect to the one that ans
   expect(await up.promise).toBe('up')
   await listener.close()
   await db.close()
+})
+
+/** A message of PostgreSQL's protocol. */
+function message(type: string, body: string): Buffer {
+  const head = Buffer.from(`${type}0000`)
+  head.writeInt32BE(4 + body.length, 1)
+  return Buffer.concat([head, Buffer.from(body)])
+}
+
+test('a connection that PostgreSQL ends as it begins fails the transaction, and not the process', async () => {
+  const ready = [message('R', '\0\0\0\0'), message('Z', 'I')]
+  const ended = message('E', 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).once('data', () => socket.end(Buffer.concat([...ready, ended])))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
+  const error: unknown = await inTransaction(db, async () => {}).catch((failure: unknown) => failure)
+  expect(isDatabaseUnavailable(error)).toBe(true)
+  await db.close()
+  server.close()
 })
 
 test('what the server sets otherwise changes neither tables, times and numbers nor the isolation of transactions', async () => {

@@ -1,6 +1,5 @@
 import type { PoolClient } from 'pg'
 import type { Db } from './client.ts'
-import { ignore } from './in-transaction.ts'
 
 /**
  * Runs `task` unless another process holds this lock, and resolves to whether it did. The lock is released when the
@@ -12,7 +11,6 @@ export async function withAdvisoryLock(
   task: (client: PoolClient) => Promise<void>,
 ): Promise<boolean> {
   const client = await db.pool.connect()
-  client.on('error', ignore)
   let failure: Error | undefined
   try {
     const { rows } = await client.query<{ isLocked: boolean }>('SELECT pg_try_advisory_lock($1) AS "isLocked"', [lock])
@@ -27,7 +25,6 @@ export async function withAdvisoryLock(
     failure = error as Error
     throw error
   } finally {
-    client.off('error', ignore)
     // After an error the connection is closed, which releases the lock.
     client.release(failure)
   }

@@ -87,6 +87,9 @@ export function createDatabase(options: DatabaseOptions): Database {
     min: 2,
   })
   pool.on('error', onError)
+  // An unhandled `error` event (connection lost while it is in use, even before its first statement) would crash the
+  // process; the next statement rejects anyway.
+  pool.on('connect', (client) => client.on('error', () => {}))
   let prisma: client.PrismaClient | undefined
   return {
     pool,

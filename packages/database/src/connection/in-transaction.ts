@@ -5,9 +5,6 @@ import type { Db } from './client.ts'
 export async function inTransaction<Result>(db: Db, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
   const client = await db.pool.connect()
   let rollbackError: Error | undefined
-  // An unhandled `error` event (connection lost between two statements) would crash the process; the next query rejects
-  // anyway.
-  client.on('error', ignore)
   try {
     await client.query('BEGIN')
     const result = await work(client)
@@ -19,9 +16,5 @@ export async function inTransaction<Result>(db: Db, work: (client: PoolClient) =
   } finally {
     // With an error, the pool closes the connection instead of using it again.
     client.release(rollbackError)
-    client.off('error', ignore)
   }
 }
-
-/** For an `error` event that the next statement reports as well. */
-export function ignore(): void {}
