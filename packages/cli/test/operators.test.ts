@@ -542,6 +542,14 @@ describe('wf migrate', () => {
     expect(await wf('migrate')).toMatchObject({ exitStatus: 0, stdout: 'The database is up to date.\n' })
   })
 
+  test('refuses a server that accepts no writes, as do other commands that write', async () => {
+    const name = new URL(database.url).pathname.slice(1)
+    await database.db.pool.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`)
+    expect(await wf('migrate')).toMatchObject(failure('accepts no writes here: name the primary in DATABASE_URL'))
+    expect(await wf('after-restore', '--yes')).toMatchObject(failure('it accepts no writes. Name the primary'))
+    await database.db.pool.query(`ALTER DATABASE "${name}" RESET default_transaction_read_only`)
+  })
+
   test('says how to create a database that does not exist', async () => {
     const url = new URL(database.url)
     url.pathname = '/no_such_database'

@@ -10,6 +10,8 @@ import type { CliConfig } from './config.ts'
 const SQLSTATE_ADVICE: Record<string, string> = {
   '28P01': 'the password in DATABASE_URL is wrong.',
   '28000': 'the role in DATABASE_URL is not allowed to log in.',
+  '25006':
+    'it accepts no writes. Name the primary in DATABASE_URL, not a standby, or unset default_transaction_read_only.',
   '3D000': 'the database in DATABASE_URL does not exist. Create it first: createdb NAME.',
   '42P01': 'the tables are missing. Run wf migrate.',
   '42703': 'the tables are of an older version. Run wf migrate.',
