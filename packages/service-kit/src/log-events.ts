@@ -32,6 +32,8 @@ export const LOG_EVENTS = {
   'database.connection_lost': 'A connection to PostgreSQL was lost. The next statement opens another one.',
   'database.logged': 'A `line` of the log of PostgreSQL itself, in `npm start`.',
   'database.unavailable': 'PostgreSQL does not answer; sessions wait.',
+  'dependency.available': 'This `dependency` answers again, which `/readyz` found unavailable.',
+  'dependency.unavailable': '`/readyz` fails, because this `dependency` does not answer; `error` says why.',
   'dispatcher.available': 'The dispatcher answers again.',
   'dispatcher.response_invalid': 'A response of the dispatcher has an unknown form: are both of the same release?',
   'dispatcher.unavailable': 'The dispatcher does not answer; deliveries wait.',

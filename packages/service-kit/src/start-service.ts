@@ -76,7 +76,7 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
   const { host, port, portSetting, metricsPort, shutdownDelayMs = 0 } = ctx.config
   const { logger, metrics } = ctx
   let isStopping = false
-  const health: HealthOptions = { metrics, checks, optionalChecks, isStopping: () => isStopping }
+  const health: HealthOptions = { metrics, checks, optionalChecks, isStopping: () => isStopping, logger }
   const servers: HttpServer[] = []
   const listen = async (app: Express, ownPort: number, setting = portSetting): Promise<HttpServer> => {
     const server = await startHttpServer(app, {
@@ -95,8 +95,8 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
     const api = createApp && (await listen(createApp(health), port))
     const healthServer =
       metricsPort === undefined
-        ? (api ?? (await listen(createHealthApp(health, logger), port)))
-        : await listen(createHealthApp(health, logger), metricsPort, 'METRICS_PORT')
+        ? (api ?? (await listen(createHealthApp(health), port)))
+        : await listen(createHealthApp(health), metricsPort, 'METRICS_PORT')
     const { url } = api ?? healthServer
     const work = await startWork?.()
     logger.info({ url, metrics_port: healthServer.port, ...options.startedFields }, 'service.started')

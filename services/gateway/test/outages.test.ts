@@ -64,6 +64,8 @@ describe('while the database is unavailable', () => {
       // Also a request whose key cannot be read counts as one of its operation: alerts look at the starts.
       const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
       expect(metrics).toContain('_count{service="gateway",operation="getOrganization",status="503"}')
+      // The error of the database, not the answer that it causes.
+      expect(JSON.stringify(gateway.logLines)).not.toContain('"name":"ApiError"')
       thaw()
       await postgres.restart()
       await waitUntil(async () => (await gateway.start(workflowId, { context: 'go' })).status === 202, {

@@ -169,7 +169,9 @@ export function toReportedError(
     requestId,
   }: { logger: Logger; isDatabaseUnavailable: (error: unknown) => boolean; requestId: string },
 ): ApiError {
-  const error = isDatabaseUnavailable(thrown)
+  // An ApiError may have an error of the database as its cause, which is logged.
+  const isUnavailable = !(thrown instanceof ApiError) && isDatabaseUnavailable(thrown)
+  const error = isUnavailable
     ? serviceUnavailable('The database does not answer; try again in a moment.', thrown)
     : toApiError(thrown)
   if (error.status >= 500) {

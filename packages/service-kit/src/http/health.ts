@@ -1,5 +1,5 @@
 import { type Express, type Request, type Response, Router } from 'express'
-import type { Logger } from '../logger.ts'
+import { describeError, type Logger } from '../logger.ts'
 import type { Registry } from '../metrics.ts'
 import { withTimeout } from '../with-timeout.ts'
 import { handleErrors, handleNotFound, sendError, serviceUnavailable } from './errors.ts'
@@ -17,6 +17,7 @@ export interface HealthOptions {
   isStopping: () => boolean
   /** How long one check may take before it counts as failed. Default: 2,000. */
   timeoutMs?: number
+  logger: Logger
 }
 
 /**
@@ -33,16 +34,25 @@ export function answerHealthz(_req: Request, res: Response): void {
 /**
  * Creates `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when
  * every dependency answers, else 503 in the error shape with the names of those that do not, or that the service is
- * stopping.
+ * stopping. Logs why a dependency does not answer, once until it answers again.
  */
 export function healthRoutes(options: HealthOptions): Router {
-  const { checks, optionalChecks = {}, isStopping, metrics, timeoutMs = 2_000 } = options
+  const { checks, optionalChecks = {}, isStopping, metrics, timeoutMs = 2_000, logger } = options
   const router = Router()
+  const unavailable = new Set<string>()
+  const report = (dependency: string, failure?: { readonly error: unknown }): void => {
+    if (failure === undefined) {
+      if (unavailable.delete(dependency)) logger.info({ dependency }, 'dependency.available')
+    } else if (!unavailable.has(dependency)) {
+      unavailable.add(dependency)
+      logger.warn({ dependency, error: describeError(failure.error) }, 'dependency.unavailable')
+    }
+  }
   router.get('/healthz', answerHealthz)
   router.get('/readyz', async (_req, res) => {
     if (isStopping()) return sendError(res, serviceUnavailable('Not ready: the service is stopping.'))
     const [required, optional] = await Promise.all([
-      runChecks(checks, timeoutMs),
+      runChecks(checks, timeoutMs, report),
       runChecks(optionalChecks, OPTIONAL_TIMEOUT_MS),
     ])
     const failed = Object.keys(required).filter((name) => required[name] !== 'ok')
@@ -56,17 +66,27 @@ export function healthRoutes(options: HealthOptions): Router {
 }
 
 /** Creates the operators' server of a service: the health routes alone. */
-export function createHealthApp(options: HealthOptions, logger: Logger): Express {
-  return createExpressApp().use(assignRequestId, healthRoutes(options)).use(handleNotFound).use(handleErrors(logger))
+export function createHealthApp(options: HealthOptions): Express {
+  return createExpressApp()
+    .use(assignRequestId, healthRoutes(options))
+    .use(handleNotFound)
+    .use(handleErrors(options.logger))
 }
 
-async function runChecks(checks: HealthOptions['checks'], timeoutMs: number): Promise<Record<string, 'ok' | 'failed'>> {
+async function runChecks(
+  checks: HealthOptions['checks'],
+  timeoutMs: number,
+  report: (name: string, failure?: { readonly error: unknown }) => void = () => {},
+): Promise<Record<string, 'ok' | 'failed'>> {
   const results = Object.entries(checks).map(async ([name, check]) => {
-    const result = withTimeout(check(), timeoutMs).then(
-      () => 'ok' as const,
-      () => 'failed' as const,
-    )
-    return [name, await result] as const
+    try {
+      await withTimeout(check(), timeoutMs)
+      report(name)
+      return [name, 'ok'] as const
+    } catch (error) {
+      report(name, { error })
+      return [name, 'failed'] as const
+    }
   })
   return Object.fromEntries(await Promise.all(results))
 }
