@@ -401,7 +401,7 @@ describe('a file', () => {
     expect(late.error).toMatchObject({ code: 'changed_meanwhile', current: null })
   })
 
-  test('has a place of its own and at most 1 MiB', async () => {
+  test('has a place of its own, and at most 1 MiB, or 3 MiB as a PDF', async () => {
     await saveFile(acme.member, workflow.id, newId())
     const same = await saveFile(acme.member, workflow.id, newId(), { content: 'b' })
     expect(same.error.details).toMatchObject([{ field: 'name', code: 'value_error' }])
@@ -409,6 +409,8 @@ describe('a file', () => {
     expect(largest.status).toBe(200)
     const larger = await saveFile(acme.member, workflow.id, newId(), { name: 'b2', content: 'é'.repeat(524_289) })
     expect(larger.error.details).toMatchObject([{ field: 'content', code: 'too_large' }])
+    const pdf = { name: 'big.pdf', content: Buffer.alloc(3 * 1_048_576, '%PDF-1.7\n').toString('base64') }
+    expect((await saveFile(acme.member, workflow.id, newId(), pdf)).status).toBe(200)
     const slashes = await saveFile(acme.member, workflow.id, newId(), { name: 'a/b', path: ['docs', 'c/d'] })
     expect(slashes.error.details).toMatchObject([{ field: 'name' }, { field: 'path.1' }])
   })
