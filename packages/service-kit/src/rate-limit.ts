@@ -153,8 +153,13 @@ function connect(Redis: typeof ioredis.Redis, { url, logger, onStoreState }: Sha
   return redis
 }
 
+/** An address with a port, as in the X-Forwarded-For of Azure's Application Gateway: each connection has another. */
+const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[(.+)\]):\d+$/
+
 /** Returns an IPv4 address, or the /64 of an IPv6 address, the smallest network that a subscriber gets. */
-export function networkOf(address: string): string {
+export function networkOf(caller: string): string {
+  const [, ipv4, ipv6] = WITH_PORT.exec(caller) ?? []
+  const address = ipv4 ?? ipv6 ?? caller
   // The library creates an error for '', the address of a connection that has been reset.
   if (!isIPv6(address) || !ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
