@@ -203,6 +203,10 @@ test('Without a built page, a browser gets an explanation, and nothing else is a
   expect(texts).toEqual([SCRIPT, SCRIPT, SCRIPT])
 })
 
+test('An unused connection is kept longer than proxies keep theirs: Caddy does for 120 s', async () => {
+  expect((await get('/healthz')).headers['keep-alive']).toBe('timeout=125')
+})
+
 test('Every answer has the security headers', async () => {
   for (const path of ['/', '/workflows', '/assets/missing.js', '/app/me', '/app/unknown', '/healthz']) {
     const { headers } = await get(path, NAVIGATION)

@@ -198,6 +198,10 @@ describe('request bodies', () => {
 })
 
 describe('several requests on one connection', () => {
+  test('an unused one is kept longer than proxies keep theirs: Caddy does for 120 s', async () => {
+    expect((await fetch(`${gateway.url}/healthz`)).headers.get('keep-alive')).toBe('timeout=125')
+  })
+
   test.each([
     ['are answered in order', ['/v1/organization', '/nowhere', '/v1/workflows'], CLOSE, '', '200,404,200'],
     ['have their answers before that of a malformed one', ['/v1/workflows'], '', 'rubbish\r\n\r\n', '200,400'],

@@ -25,7 +25,7 @@ export interface HttpServerOptions {
   headersTimeoutMs?: number | undefined
   requestTimeoutMs?: number
   /** How long an idle connection is kept open. Default: 5,000. */
-  keepAliveTimeoutMs?: number
+  keepAliveTimeoutMs?: number | undefined
   /** How often a caller that has closed its side is probed. Default: 100, since most responses are sent before. */
   probeMs?: number
   /** Limits of answers that callers do not read. Default: 32 MiB per key and 30 s. */
