@@ -1,4 +1,4 @@
-import { request as httpRequest } from 'node:http'
+import { type IncomingHttpHeaders, request as httpRequest } from 'node:http'
 import {
   connect as netConnect,
   isIP,
@@ -94,8 +94,8 @@ export function secureConnection(
 
 /**
  * Asks the egress proxy for a tunnel to `host`, which the proxy resolves and checks. A denial (4xx; Smokescreen: 407)
- * is `refused`. 502 and 504 mean that the proxy could not reach the endpoint. Any other answer is an error of the
- * proxy: the service is `unavailable`.
+ * is `refused`. 502, 504 and Squid's errors of connections mean that the proxy could not reach the endpoint. Any other
+ * answer is an error of the proxy or of its credentials: the service is `unavailable`.
  */
 export async function openTunnel(
   proxy: EgressProxy,
@@ -132,8 +132,7 @@ export async function openTunnel(
         return
       }
       socket.destroy()
-      const reason = answer.headers['x-smokescreen-error']
-      resolve(toProxyOutcome(status, typeof reason === 'string' ? reason : ''))
+      resolve(toProxyOutcome(status, answer.headers))
     })
     request.end()
   })
@@ -154,10 +153,21 @@ export async function isAnswering(proxy: EgressProxy, signal: AbortSignal): Prom
   return true
 }
 
-function toProxyOutcome(status: number, reason: string): UnansweredOutcome {
+/**
+ * Squid answers 503 or 500 for an endpoint that it cannot reach. Before 6.3, ERR_CANNOT_FORWARD is that of a name that
+ * does not exist (its bug 5294).
+ */
+const SQUID_UNREACHABLE = /^ERR_(?:CONNECT_FAIL|DNS_FAIL|CANNOT_FORWARD)\b/
+
+function toProxyOutcome(status: number, headers: IncomingHttpHeaders): UnansweredOutcome {
+  const squidError = String(headers['x-squid-error'] ?? '')
+  const reason = String(headers['x-smokescreen-error'] ?? squidError)
   const printable = reason.replaceAll(/[^\x20-\x7E]/gu, '').slice(0, 200)
   const internalDetail = `the egress proxy answered ${status} ${printable}`.trimEnd()
-  if (status === 502 || status === 504) {
+  if (status === 407 && headers['proxy-authenticate'] !== undefined) {
+    return { ...proxyError('refuses its credentials (status 407)'), internalDetail }
+  }
+  if (status === 502 || status === 504 || SQUID_UNREACHABLE.test(squidError)) {
     const detail = `the egress proxy could not reach the endpoint (status ${status})`
     return { ...unreachableOutcome('beyond_proxy', detail), internalDetail }
   }
