@@ -140,7 +140,7 @@ describe.each(OVERLAYS)('the overlay %s', (_overlay, manifests) => {
     expect(podOf(manifests, name).spec?.terminationGracePeriodSeconds).toBeGreaterThan(delay + 35)
   })
 
-  // Unused connections are closed after 5 s. Nothing connects to a runner but Prometheus.
+  // The dispatcher closes unused connections after 5 s. Nothing connects to a runner but Prometheus.
   test.each(['gateway', 'dispatcher', 'app'] as const)('stops the %s only when load balancers have noticed', (name) => {
     const { periodSeconds, failureThreshold = 3 } = containerOf(podOf(manifests, name)).readinessProbe ?? {}
     const delay = Number(environmentOf(manifests, name)['SHUTDOWN_DELAY_SECONDS'])

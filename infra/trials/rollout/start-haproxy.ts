@@ -80,7 +80,7 @@ export async function startHaproxy(services: Readonly<Record<string, readonly Pr
   }
 }
 
-// An unused connection is closed before the services close it after 5 s, so that no request is sent on a closed one.
+// An unused connection is closed before the dispatcher closes it after 5 s, so that no request is sent on a closed one.
 function configOf(socket: string): string {
   return `global
   stats socket ${socket}
