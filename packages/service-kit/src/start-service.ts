@@ -66,6 +66,8 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
   readonly onRefusal?: (error: ApiError) => void
   /** How long the API keeps an unused connection. Default 5,000. */
   readonly keepAliveTimeoutMs?: number
+  /** How long a request to the API may take to arrive. Default 15,000. */
+  readonly requestTimeoutMs?: number
   /** How long a stop waits for the requests in flight. Default 0. */
   readonly stopGraceMs?: number
   /** Further fields of the event `service.started`. */
@@ -93,6 +95,7 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
       port: ownPort,
       portSetting: setting,
       keepAliveTimeoutMs: options.keepAliveTimeoutMs,
+      requestTimeoutMs: options.requestTimeoutMs,
       onRefusal: (error, requestId) => {
         onRefusal?.(error)
         logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused')

@@ -1,6 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { type IncomingMessage, request } from 'node:http'
+import { type IncomingMessage, request, type Server } from 'node:http'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from '@jest/globals'
@@ -201,6 +202,17 @@ test('Without a built page, a browser gets an explanation, and nothing else is a
   expect(encodings).toEqual([undefined, 'br', 'gzip'])
   const texts = [plain.bytes, brotliDecompressSync(brotli.bytes), gunzipSync(gzip.bytes)].map(String)
   expect(texts).toEqual([SCRIPT, SCRIPT, SCRIPT])
+})
+
+test('The largest file has a minute to arrive', async () => {
+  let timeoutMs: number | undefined
+  const keepTimeout = (message: unknown): void => {
+    timeoutMs = (message as { server: Server }).server.requestTimeout
+  }
+  subscribe('http.server.request.start', keepTimeout)
+  await get('/healthz')
+  unsubscribe('http.server.request.start', keepTimeout)
+  expect(timeoutMs).toBe(60_000)
 })
 
 test('An unused connection is kept longer than proxies keep theirs: Caddy does for 120 s', async () => {

@@ -23,7 +23,7 @@ export interface HttpServerOptions {
   portSetting?: string | undefined
   /** How long a request's headers, and the whole request, may take to arrive. Defaults: 10,000 and 15,000. */
   headersTimeoutMs?: number | undefined
-  requestTimeoutMs?: number
+  requestTimeoutMs?: number | undefined
   /** How long an idle connection is kept open. Default: 5,000. */
   keepAliveTimeoutMs?: number | undefined
   /** How often a caller that has closed its side is probed. Default: 100, since most responses are sent before. */
