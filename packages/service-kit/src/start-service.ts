@@ -5,6 +5,7 @@ import { createHealthApp, type HealthOptions } from './http/health.ts'
 import { type HttpServer, startHttpServer } from './http/server.ts'
 import type { Logger } from './logger.ts'
 import type { Registry } from './metrics.ts'
+import type { TrustProxy } from './trust-proxy.ts'
 
 /** A service that runs until it is stopped. */
 export interface RunningService {
@@ -34,6 +35,7 @@ export interface ServiceContext {
     readonly metricsPort?: number
     /** Default 0, for a service to which no load balancer sends requests. */
     readonly shutdownDelayMs?: number
+    readonly trustProxy?: TrustProxy
   }
   readonly logger: Logger
   readonly metrics: Registry
@@ -42,11 +44,12 @@ export interface ServiceContext {
 }
 
 /**
- * How long a public service keeps an unused connection: longer than most proxies do (nginx and AWS 60 s, Traefik 90 s,
- * Caddy 120 s), because a request that meets the end of its connection is answered 502 by them. Shorter than balancers
- * of connections, which drop them in silence (Azure 240 s, AWS 350 s).
+ * How long a service behind a proxy keeps an unused connection: longer than most proxies do (nginx and AWS 60 s,
+ * Traefik 90 s, Caddy 120 s), because a request that meets the end of its connection is answered 502 by them. Shorter
+ * than balancers of connections, which drop them in silence (Azure 240 s, AWS 350 s). Without a proxy, strangers could
+ * keep as many.
  */
-export const PUBLIC_KEEP_ALIVE_MS = 125_000
+const BEHIND_PROXY_MS = 125_000
 
 /** Background tasks and consumers. */
 export interface ServiceWork {
@@ -64,8 +67,6 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
   readonly startWork?: () => ServiceWork | Promise<ServiceWork> | undefined
   /** Called for each request that the server refuses before the application sees it; the refusal is logged. */
   readonly onRefusal?: (error: ApiError) => void
-  /** How long the API keeps an unused connection. Default 5,000. */
-  readonly keepAliveTimeoutMs?: number
   /** How long a request to the API may take to arrive. Default 15,000. */
   readonly requestTimeoutMs?: number
   /** How long a stop waits for the requests in flight. Default 0. */
@@ -84,7 +85,7 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
  */
 export async function startService(ctx: ServiceContext, options: ServiceOptions): Promise<RunningService> {
   const { checks, optionalChecks, createApp, startWork, onRefusal, stopGraceMs = 0 } = options
-  const { host, port, portSetting, metricsPort, shutdownDelayMs = 0 } = ctx.config
+  const { host, port, portSetting, metricsPort, shutdownDelayMs = 0, trustProxy } = ctx.config
   const { logger, metrics } = ctx
   let isStopping = false
   const health: HealthOptions = { metrics, checks, optionalChecks, isStopping: () => isStopping, logger }
@@ -94,7 +95,7 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
       host,
       port: ownPort,
       portSetting: setting,
-      keepAliveTimeoutMs: options.keepAliveTimeoutMs,
+      keepAliveTimeoutMs: trustProxy ? BEHIND_PROXY_MS : undefined,
       requestTimeoutMs: options.requestTimeoutMs,
       onRefusal: (error, requestId) => {
         onRefusal?.(error)

@@ -1,9 +1,4 @@
-import {
-  PUBLIC_KEEP_ALIVE_MS,
-  type RunningService,
-  startMaintenance,
-  startService,
-} from '@workflow-service/service-kit'
+import { type RunningService, startMaintenance, startService } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
 import { type AppOverrides, createAppServiceContext } from './app-service-context.ts'
 import type { AppConfig } from './config.ts'
@@ -23,7 +18,6 @@ export async function startApp(config: AppConfig, overrides: AppOverrides = {}):
     checks: { postgres: () => ctx.db.ping() },
     // Starts are recorded without the broker too, and the runners' sweep finds them.
     optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
-    keepAliveTimeoutMs: PUBLIC_KEEP_ALIVE_MS,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     stopGraceMs: STOP_GRACE_MS,
   })

@@ -1,9 +1,4 @@
-import {
-  PUBLIC_KEEP_ALIVE_MS,
-  type RunningService,
-  startMaintenance,
-  startService,
-} from '@workflow-service/service-kit'
+import { type RunningService, startMaintenance, startService } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
 import type { GatewayConfig } from './config.ts'
 import { createGatewayContext } from './gateway-context.ts'
@@ -27,7 +22,6 @@ export async function startGateway(config: GatewayConfig, overrides: ServiceOver
     // Starts are recorded without the broker too, and the runners' sweep finds them.
     optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
     onRefusal: ({ code }) => ctx.gatewayMetrics.refusals.inc({ code }),
-    keepAliveTimeoutMs: PUBLIC_KEEP_ALIVE_MS,
     stopGraceMs: STOP_GRACE_MS,
   })
 }

@@ -33,6 +33,7 @@ const head = (lines: string) =>
   `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${authorization}${lines}\r\n`
 const request = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}${more}\r\n`
 const CLOSE = 'Connection: close\r\n'
+const keptAt = async (url: string) => (await fetch(`${url}/healthz`)).headers.get('keep-alive')
 
 describe('malformed requests', () => {
   test.each<[what: string, bytes: string | Buffer]>([
@@ -198,8 +199,9 @@ describe('request bodies', () => {
 })
 
 describe('several requests on one connection', () => {
-  test('an unused one is kept longer than proxies keep theirs: Caddy does for 120 s', async () => {
-    expect((await fetch(`${gateway.url}/healthz`)).headers.get('keep-alive')).toBe('timeout=125')
+  test('an unused one of a proxy is kept longer than proxies keep theirs, 120 s, and one of strangers is not', async () => {
+    const { url } = await gateway.startAnother({ trustProxy: 1 })
+    expect([await keptAt(url), await keptAt(gateway.url)]).toEqual(['timeout=125', 'timeout=5'])
   })
 
   test.each([
