@@ -324,6 +324,8 @@ describe('the workflows of a manifest', () => {
     const file = await environment.writeFile('warned.json', value)
     const { stdout } = await run('apply', file)
     expect(stdout).toMatch(/\nWarning: .*warned\.json, line 1: Forward: .*built-in agent.*rules\.yaml/)
+    const withModel = withWorkflow({ description: 'Only if it is paid, send it to Order intake.', model: 'fast' })
+    expect((await apply(withModel, '--dry-run')).json()).toMatchObject({ warnings: [] })
     // Rules can name stored sources, and leave nothing to warn of.
     const workflows = [{ name: 'Forward', ...rules('deliveries: [{ to: order INTAKE, when: "size(context) > 3" }]') }]
     const ruled = await apply({ ...manifest(), workflows })

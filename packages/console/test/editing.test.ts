@@ -502,6 +502,13 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   await press(page, 'Save')
   await page.getByText('Saved', { exact: false }).first().waitFor()
   expect(await findAxeIssues(page)).toEqual([])
+  // The model reads what the built-in agent would refuse.
+  const description = 'If the total is over 100, send it to Order intake.'
+  await service.db.prisma.workflow.update({ where: { id: workflowId }, data: { description } })
+  await show(page, `/workflows/${workflowId}`)
+  await page.locator('.readiness').getByText('Yes.', { exact: true }).waitFor()
+  await page.getByText('Sends to:').waitFor()
+  expect(await page.getByText('write a rules.yaml').count()).toBe(0)
   const { organizationId } = await service.db.prisma.workflow.findFirstOrThrow({ where: { id: workflowId } })
   const cost = { organizationId, workflowId, runId: newId(), turn: 1 }
   await reserveCost(service.db, { ...cost, amount: 1, runSpent: 0, expiresInMs: 1_000 })

@@ -14,24 +14,27 @@ export interface WorkflowCheck<Source> {
 
 /**
  * Checks a workflow as the built-in agent reads it: by its rules if it has a `rules.yaml`, otherwise by its
- * description. Without rules, CEL is not loaded. Callers check up to 100 descriptions of up to 50 ms each (2 cores,
+ * description. One that a model executes has no warnings of what only the built-in agent refuses. Without rules, CEL
+ * is not loaded. Callers check up to 100 descriptions of up to 50 ms each (2 cores,
  * November 2026), so the event loop is free between them.
  */
 export async function checkWorkflow<Source extends { readonly name: string }>(
-  { description, rules }: { readonly description: string; readonly rules: string | null },
+  workflow: { readonly description: string; readonly rules: string | null; readonly is_builtin?: boolean },
   sources: readonly Source[],
   waitForTurn?: () => Promise<void>,
 ): Promise<WorkflowCheck<Source>> {
+  const { description, rules, is_builtin: isBuiltIn = true } = workflow
   await nextTurn()
   if (rules === null) {
     const named = findNamedSources(description, sources)
     await nextTurn()
-    const warnings = checkDescription(description, sources)
+    const found = checkDescription(description, sources)
+    const warnings = isBuiltIn ? found : found.filter(({ code }) => code === 'unknown_source_named')
     const unknownNames = warnings.flatMap(({ code, excerpt }) => (code === 'unknown_source_named' ? [excerpt] : []))
     return { sources: named, unknownNames, warnings }
   }
   const { checked, errors } = await checkRules(rules, sources, waitForTurn)
-  const warnings = errors.map(({ message }) => ({ code: 'rules_invalid', message, excerpt: '' }))
+  const warnings = (isBuiltIn ? errors : []).map(({ message }) => ({ code: 'rules_invalid', message, excerpt: '' }))
   return { sources: checked, unknownNames: [], warnings }
 }
 

@@ -352,6 +352,13 @@ describe('rules', () => {
     expect(draft.body.content).toMatch(
       /- to: "Big deals"\n {4}when: 'todo\("when .*: If it is large, send it to Big deals/,
     )
+    // A model does what the built-in agent refuses.
+    const execute = (model: string | null) =>
+      app.db.pool.query('UPDATE workflows SET model = $2 WHERE id = $1', [described.id, model])
+    await execute('fast')
+    expect((await read(acme.member, described.id)).body.warnings).toEqual([])
+    expect(await readiness(acme.member, described.id)).toMatchObject({ sources: [{ id: source }], warnings: [] })
+    await execute(null)
     expect((await saveRules(RULES, described)).status).toBe(200)
     expect((await read(acme.member, described.id)).body.warnings).toEqual([])
     expect(await readiness(acme.member, described.id)).toMatchObject({ sources: [{ name: 'Big deals' }], warnings: [] })

@@ -1,6 +1,13 @@
 import { findSimilar, isRulesFile, type Manifest, type WorkflowWarningOut } from '@workflow-service/contract'
 import { describeUnknownValue, type OpenField } from '@workflow-service/contract/manifest'
-import { type Db, deriveId, listOpenValues, listSourceStates, normalizedName } from '@workflow-service/database'
+import {
+  type Db,
+  deriveId,
+  listOpenValues,
+  listSourceStates,
+  normalizedName,
+  readDefaultModel,
+} from '@workflow-service/database'
 import { checkRules, checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
 
@@ -13,9 +20,9 @@ export interface ManifestWarning extends WorkflowWarningOut {
 }
 
 /**
- * Checks the workflows of the manifests as the built-in agent will read them. Returns its warnings, and every error of
- * every `rules.yaml`, and, unless `allowsUnknown`, every scope, trigger source slug and subagent source type that
- * neither this release knows nor the organization has.
+ * Checks the workflows of the manifests as the built-in agent will read those that it executes. Returns its warnings,
+ * and every error of every `rules.yaml`, and, unless `allowsUnknown`, every scope, trigger source slug and subagent
+ * source type that neither this release knows nor the organization has.
  */
 export async function checkManifests(
   db: Db,
@@ -47,7 +54,8 @@ export async function checkManifests(
       }
       const rulesIndex = parts.findIndex(isRulesFile)
       if (rulesIndex === -1) {
-        const check = await checkWorkflow({ description, rules: null }, sources)
+        const model = workflow.model ?? (await readDefaultModel(db))
+        const check = await checkWorkflow({ description, rules: null, is_builtin: model === 'builtin' }, sources)
         warnings.push(...check.warnings.map((warning) => ({ ...at('description'), workflow: name, ...warning })))
       } else {
         const check = await checkRules(parts[rulesIndex]?.content ?? '', sources)

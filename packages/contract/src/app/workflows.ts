@@ -100,7 +100,10 @@ export const WorkflowReadOut = Closed(
   'A workflow, and what the built-in agent cannot follow in it.',
   {
     ...WorkflowDetailOut.properties,
-    warnings: List(WorkflowWarningOut, 'None if the built-in agent can follow the workflow.'),
+    warnings: List(
+      WorkflowWarningOut,
+      'None if the built-in agent can follow the workflow, or a model executes its runs.',
+    ),
   },
 )
 export type WorkflowReadOut = Static<typeof WorkflowReadOut>
@@ -242,7 +245,7 @@ export const ReadinessOut = Closed('ReadinessOut', 'Whether a workflow can start
   ),
   warnings: List(
     WorkflowWarningOut,
-    'What the built-in agent cannot follow; it does not keep a start from being accepted.',
+    'What the built-in agent cannot follow, unless a model executes the runs; it does not keep a start from being accepted.',
   ),
 })
 export type ReadinessOut = Static<typeof ReadinessOut>

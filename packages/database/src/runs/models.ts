@@ -18,6 +18,12 @@ export interface OfferedModel {
   readonly reads: readonly MediaKind[]
 }
 
+/** The model of workflows that choose none; `builtin` before a runner has recorded what it offers. */
+export async function readDefaultModel(db: Db): Promise<string> {
+  const { rows } = await db.pool.query<{ name: string }>('SELECT name FROM models WHERE is_default')
+  return rows[0]?.name ?? 'builtin'
+}
+
 /** Replaces what the runners offer by the settings of this one. */
 export async function recordModels(db: Db, models: readonly OfferedModel[]): Promise<void> {
   await inTransaction(db, async (client) => {

@@ -25,6 +25,8 @@ const READ_WORKFLOW_TEXTS = statement(
     description: column.text(),
     /** The `rules.yaml`; null if it has none. Of one larger than RULES_MAX_BYTES, the beginning that shows it. */
     rules: column.text().orNull,
+    /** Whether the built-in agent executes its runs, by its own model or the default that runners recorded. */
+    is_builtin: column.boolean,
   },
   { RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
 )

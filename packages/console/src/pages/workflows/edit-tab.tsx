@@ -11,7 +11,7 @@ import { placePopup } from '../../components/place-popup.ts'
 import { fold } from '../../components/text.ts'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { useOptions } from '../../components/use-options.tsx'
-import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
+import { beyondNames, findRules, ReadinessPanel, RulesNote, useIsBuiltIn, WriteRuleLink } from './readiness-panel.tsx'
 import { Insertable } from './rules-editor.tsx'
 import { useWorkflow } from './use-workflow.ts'
 import { type Scope, SCOPES } from './workflows-page.tsx'
@@ -115,13 +115,14 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
   const { data } = useRead('listWebhookSources')
   const sources = useMemo(() => data?.data ?? [], [data])
   const lookups = useRead('listLookups').data?.data ?? []
+  const isBuiltIn = useIsBuiltIn(workflow)
   const typed = useDeferredValue(form.values.description)
   const isChecked = !rules && typed.length <= CHECKED_MAX_LENGTH
   const { named, rulesNeeded } = useMemo(
     () => readDescription(isChecked ? typed : '', sources),
     [isChecked, typed, sources],
   )
-  const warnings = beyondNames(isChecked ? (rulesNeeded ? [rulesNeeded] : []) : (workflow?.warnings ?? []))
+  const warnings = beyondNames(isChecked ? (rulesNeeded && isBuiltIn ? [rulesNeeded] : []) : (workflow?.warnings ?? []))
   const warning = warnings[0]?.message
   useEffect(() => {
     if (warning) announce(warning)

@@ -56,6 +56,12 @@ type WorkflowFile = WorkflowDetailOut['files'][number]
 export const findRules = ({ files }: WorkflowDetailOut): WorkflowFile | undefined =>
   files.find(({ name, path }) => name === 'rules.yaml' && path.length === 0)
 
+/** Whether the built-in agent executes the runs of a workflow, or of a new one. */
+export function useIsBuiltIn(workflow?: WorkflowDetailOut): boolean {
+  const standard = useRead('listModels').data?.data.find(({ is_default: isDefault }) => isDefault)
+  return (workflow?.agent.model ?? standard?.name ?? 'builtin') === 'builtin'
+}
+
 /** Leads to a new `rules.yaml` for the workflow. */
 export const WriteRuleLink = ({ workflowId }: { workflowId: string }) => (
   <Button label="Write a rule" className="small" link={fileLink(workflowId, { file: 'new-rules' })} />
@@ -99,6 +105,7 @@ function Checks({ readiness }: { readiness: ReadinessOut }) {
   const workflow = useWorkflow()
   const warnings = beyondNames(readiness.warnings)
   const rules = findRules(workflow)
+  const isBuiltIn = useIsBuiltIn(workflow)
   const unverified = readiness.sources.filter(({ is_verified: isVerified }) => !isVerified)
   // A workflow that is switched off cannot be started by anyone.
   const isSaid = (code: string) => code === 'no_active_api_trigger' && !workflow.is_active
@@ -126,7 +133,7 @@ function Checks({ readiness }: { readiness: ReadinessOut }) {
             {UNMET[code]}
           </Item>
         ))}
-        {readiness.sources.length === 0 ? (
+        {readiness.sources.length === 0 && isBuiltIn ? (
           <Item>
             {rules?.name ?? 'The task'} names no webhook source, so the agent can send nothing. Write the name of one of
             your <Link to="/sources">webhook sources</Link> in it.
