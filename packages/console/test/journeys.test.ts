@@ -203,6 +203,13 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   browser.expectProblem(/40[134]/)
   const page = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
   const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const change = async (from: string, to: string) => {
+    await button(`Organization: ${from}`).click()
+    const loaded = page.waitForEvent('load')
+    await page.getByRole('menuitem', { name: to }).click()
+    await loaded
+    await button(`Organization: ${to}`).waitFor()
+  }
 
   /** Adds a workflow as another person of the organization. */
   const addWorkflow = async (organizationId: string, name: string) => {
@@ -228,13 +235,19 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await show(page, '/workflows')
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
-  await button('Organization: Northwind').click()
   // It hears of its changes at once.
   const stream = page.waitForRequest((request) => request.url().endsWith(APP_ROUTES.streamEvents.path))
-  await page.getByRole('menuitem', { name: 'Acme' }).click()
-  await button('Organization: Acme').waitFor()
+  await change('Northwind', 'Acme')
   await stream
+  const opened = Promise.withResolvers<void>()
+  await page.route(`**${APP_ROUTES.listWorkflows.path}?*`, async (route) => {
+    await opened.promise
+    await route.fallback()
+  })
   await page.getByRole('link', { name: 'Workflows', exact: true }).click()
+  await page.getByText('Loading workflows').waitFor()
+  expect(await page.getByText('Pack parcels').count()).toBe(0)
+  opened.resolve()
   await page.getByRole('rowheader', { name: 'Paint fences' }).waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)
   // A link of an email leads to its organization.
@@ -270,16 +283,18 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   // What a tab shows of one is not saved in the other.
   const tab = await page.context().newPage()
   await show(tab, '/workflows/new')
-  await button('Organization: Northwind').click()
-  await page.getByRole('menuitem', { name: 'Acme' }).click()
-  await button('Organization: Acme').waitFor()
+  await change('Northwind', 'Acme')
   await tab.getByLabel('Name', { exact: true }).fill('Sweep floors')
   await tab.getByRole('button', { name: 'Create workflow' }).click()
   await tab.getByText('You have changed to another organization since. Reload the page.').waitFor()
   await tab.close()
-  await button('Organization: Acme').click()
-  await page.getByRole('menuitem', { name: 'Northwind' }).click()
-  await button('Organization: Northwind').waitFor()
+  // A change belongs to the new organization while something is still being read.
+  const changed = Promise.withResolvers<void>()
+  await page.route(`**${APP_ROUTES.countApprovals.path}*`, async (route) => {
+    await changed.promise
+    await route.fallback()
+  })
+  await change('Acme', 'Northwind')
 
   // The deletion of an organization asks for the name.
   await follow(page, '/organization')
@@ -299,6 +314,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
     await renewal.waitFor()
     await route.fulfill({ response })
+    changed.resolve()
   })
   await dialog.getByRole('textbox').fill('Northwind')
   await dialog.getByRole('button', { name: 'Delete everything' }).click()

@@ -1,6 +1,6 @@
 import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router'
 import { useEffect, useLayoutEffect, useState } from 'react'
-import { AppError, call, queryClient, setShownOrganization, useMe, useRead, mutate } from '../api/index.ts'
+import { AppError, call, callConfirmed, queryClient, setShownOrganization, useMe, useRead } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { answerPasswordPrompt, type PasswordPromptKind, usePasswordPrompt } from '../api/prompts.ts'
 import { Button, IconButton } from '../components/button.tsx'
@@ -167,8 +167,9 @@ function OrganizationMenu() {
         label: organization.name,
         onClick: async () => {
           await navigate({ to: '/' })
-          await mutate('switchOrganization', { body: { organization_id: organization.id } })
-          setShownOrganization(organization.id)
+          await callConfirmed('switchOrganization', { body: { organization_id: organization.id } })
+          // Nothing that was read or typed of the one before is left.
+          window.location.assign('/')
         },
       }))}
     />
