@@ -31,6 +31,7 @@ export async function checkManifests(
 ): Promise<{ warnings: ManifestWarning[]; errors: FileError[] }> {
   const errors: FileError[] = []
   const warnings: ManifestWarning[] = []
+  let defaultModel: string | undefined
   for (const file of files) {
     const workflows = file.manifest.workflows ?? []
     let stored: Readonly<Record<OpenField, readonly string[]>> | undefined
@@ -54,7 +55,7 @@ export async function checkManifests(
       }
       const rulesIndex = parts.findIndex(isRulesFile)
       if (rulesIndex === -1) {
-        const model = workflow.model ?? (await readDefaultModel(db))
+        const model = workflow.model ?? (defaultModel ??= await readDefaultModel(db))
         const check = await checkWorkflow({ description, rules: null, is_builtin: model === 'builtin' }, sources)
         warnings.push(...check.warnings.map((warning) => ({ ...at('description'), workflow: name, ...warning })))
       } else {
