@@ -102,7 +102,7 @@ export const WorkflowReadOut = Closed(
     ...WorkflowDetailOut.properties,
     warnings: List(
       WorkflowWarningOut,
-      'None if the built-in agent can follow the workflow, or a model executes its runs.',
+      'None if the built-in agent can follow the workflow. Where a model executes its runs, only names that no source has.',
     ),
   },
 )
@@ -243,10 +243,7 @@ export const ReadinessOut = Closed('ReadinessOut', 'Whether a workflow can start
     Str('A name in quotation marks that no webhook source has.'),
     'Names that the description seems to use for webhook sources that do not exist; at most 20.',
   ),
-  warnings: List(
-    WorkflowWarningOut,
-    'What the built-in agent cannot follow, unless a model executes the runs; it does not keep a start from being accepted.',
-  ),
+  warnings: List(WorkflowWarningOut, 'As the warnings of the workflow; they do not keep a start from being accepted.'),
 })
 export type ReadinessOut = Static<typeof ReadinessOut>
 
