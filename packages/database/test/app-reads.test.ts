@@ -266,4 +266,13 @@ describe('beside a long queue', () => {
     await expect(deleteWorkflow(db, editOf(shortQueue))).rejects.toMatchObject({ problem: 'workflow_busy' })
     await deleteWorkflow(db, editOf(noQueue))
   })
+
+  test('a workflow of a very long queue is deleted after its queued runs were cancelled', async () => {
+    const { db } = database
+    await db.pool.query('UPDATE sessions SET last_start_number = 20000 WHERE last_start_number = 6000')
+    await expect(deleteWorkflow(db, editOf(longQueue))).rejects.toMatchObject({ problem: 'workflow_busy' })
+    const queue = { kind: 'workflow', id: longQueue } as const
+    expect(await cancelQueuedRuns(db, queueing, queue, by)).toEqual({ cancelled: 6_000, isMore: false })
+    await deleteWorkflow(db, editOf(longQueue))
+  })
 })

@@ -218,6 +218,26 @@ describe('old runs', () => {
     expect((await readOverview(db, admin())).steps.has_run).toBe(true)
   })
 
+  test('are counted once each where an hour has more of them than one batch', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
+    await endedRun(3)
+    await db.pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
+         created_at, started_at, finished_at)
+       SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, status,
+         created_at, started_at, finished_at FROM starts, generate_series(1, 10500) n`,
+    )
+    await db.pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+       SELECT gen_random_uuid(), organization_id, source_id, kind, outcome, status, '{}', created_at, finished_at
+       FROM deliveries, generate_series(1, 10500)`,
+    )
+    await rollUpUsage(db)
+    const { buckets } = await readUsage(db, admin(), { by: 'workflow', since: new Date(Date.now() - 4 * 86_400_000) })
+    const counted = buckets.map(({ starts, deliveries }) => [starts['succeeded'], deliveries['accepted']])
+    expect(counted.filter(([starts]) => starts)).toEqual([[10_501, 10_501]])
+  })
+
   test('are not looked for, hour by hour, while there is no organization', async () => {
     await db.prisma.organization.deleteMany()
     expect(await rollUpUsage(db)).toEqual([])
