@@ -258,7 +258,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('option', { name: /^The member/ }).waitFor()
 })
 
-test('the time zone of a schedule is shown as it was saved, also one that the browser calls by another name', async () => {
+test('a schedule is saved, and its time zone is shown as it was saved, also one that the browser calls by another name', async () => {
   const { owner, page, workflowId } = await openFilled()
   const params = { workflow_id: workflowId }
   const timing = { time: '09:00', day: null, time_zone: 'Europe/Kyiv' }
@@ -266,6 +266,27 @@ test('the time zone of a schedule is shown as it was saved, also one that the br
   await owner.call('saveAutoRun', { params, body: { enabled: true, frequency: 'daily', timing, version } })
   await show(page, `/workflows/${workflowId}/schedule`)
   expect(await page.getByLabel('Time zone').inputValue()).toBe('Europe/Kyiv')
+  await page.getByLabel('How often').selectOption('Every week')
+  await page.getByLabel('On', { exact: true }).selectOption('Friday')
+  await page.getByLabel('Time', { exact: true }).fill('23:30')
+  await press(page, 'Save')
+  const nextRuns = page.getByRole('table', { name: 'Next runs' })
+  await nextRuns
+    .getByRole('cell', { name: /11:30(:00)? PM/ })
+    .first()
+    .waitFor()
+  const weekly = { day: 5, time: '23:30', time_zone: 'Europe/Kyiv' }
+  expect((await owner.call('getWorkflow', { params })).auto_run).toMatchObject({ frequency: 'weekly', timing: weekly })
+  await page.getByLabel('How often').selectOption('Every month')
+  await page.getByLabel('Day of the month').selectOption('The last day')
+  await page.getByLabel('Time', { exact: true }).fill('')
+  await page.getByText('it recurs in UTC at the minute').waitFor()
+  await press(page, 'Save')
+  await nextRuns
+    .getByRole('cell', { name: /11:30(:00)? PM/ })
+    .first()
+    .waitFor({ state: 'detached' })
+  expect((await owner.call('getWorkflow', { params })).auto_run).toMatchObject({ frequency: 'monthly', timing: null })
 })
 
 test('a new workflow whose answer was lost is saved as it was typed last', async () => {
@@ -395,7 +416,7 @@ test('an organization adds a key of its own for a model, which is replaced and r
   await row.waitFor({ state: 'detached' })
 })
 
-test('a look-up is connected with the tools that are allowed, tried, and shown where a run used it', async () => {
+test('a look-up is connected with the tools that are allowed, tried, shown where a run used it, and deleted', async () => {
   const { page, owner, workflowId } = await openFilled(() => '/lookups/new')
   const inputSchema = { type: 'object', properties: { q: { type: 'string' } } }
   const tools = [
@@ -438,6 +459,15 @@ test('a look-up is connected with the tools that are allowed, tried, and shown w
   await follow(page, '/usage?by=lookup')
   await page.getByRole('row', { name: /^Directory 1 11$/ }).waitFor()
   expect(service.model.violations).toEqual([])
+
+  await follow(page, '/lookups')
+  await page.getByRole('link', { name: 'Directory' }).click()
+  await press(page, 'More actions')
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByLabel('Type “Directory” to confirm').fill('Directory')
+  await press(page, 'Delete look-up')
+  await page.waitForURL('**/lookups')
+  await page.getByRole('link', { name: 'Directory' }).waitFor({ state: 'detached' })
 })
 
 test('a run is kept as a case, and an evaluation shows where other rules would send something else', async () => {
@@ -475,6 +505,12 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   await result.getByRole('button', { name: 'This is right' }).click()
   const right = `SELECT FROM cases WHERE workflow_id = $1 AND expected #>> '{0,payload,total}' = '2'`
   await waitUntil(async () => (await service.db.pool.query(right, [workflowId])).rowCount === 1)
+  await press(page, 'Close')
+  await page.getByRole('link', { name: 'An order' }).click()
+  await press(page, 'Delete')
+  await press(page, 'Delete case')
+  await page.getByText('Deleted.').first().waitFor()
+  await page.getByText('No case yet').waitFor()
 })
 
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {

@@ -339,7 +339,7 @@ test('each person chooses the notices that they get by email', async () => {
   expect(await others.getByRole('group', { name: 'Send me' }).getByRole('checkbox').count()).toBe(3)
 })
 
-test('The webhook of notices gets the events that are chosen with it', async () => {
+test('the webhook of notices gets the events that are chosen with it, and is removed', async () => {
   const { page } = await open('/organization')
   await press(page, 'Set a webhook')
   const dialog = page.getByRole('dialog', { name: 'Webhook for notices' })
@@ -360,4 +360,8 @@ test('The webhook of notices gets the events that are chosen with it', async () 
   await press(page, 'Send a test')
   await page.getByText('The test notice was sent.').first().waitFor()
   expect(service.endpoint.requests.at(-1)?.json).toMatchObject({ type: 'notice.test', text: expect.any(String) })
+  await press(page, 'Remove')
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  await page.getByText('The webhook is removed.').first().waitFor()
+  await page.getByRole('button', { name: 'Set a webhook' }).waitFor()
 })
