@@ -41,6 +41,14 @@ describe('readSettings', () => {
     expect(errorsOf({ ...valid, DATABASE_URL: '' })).toEqual([expect.stringMatching(/^DATABASE_URL is missing/)])
   })
 
+  test('refuses a URL of PostgreSQL whose certificates cannot be read', () => {
+    const url = 'postgres://one,two/x?sslmode=verify-full&sslrootcert='
+    expect(errorsOf({ ...valid, DATABASE_URL: url + import.meta.filename })).toEqual([])
+    expect(errorsOf({ ...valid, DATABASE_URL: `${url}/no/ca.pem` })).toEqual([
+      expect.stringMatching(/^DATABASE_URL names as sslrootcert what cannot be read \(ENOENT: .*'\/no\/ca.pem'\)\./),
+    ])
+  })
+
   test('refuses infinite numbers, with and without a limit', () => {
     for (const RATIO of ['Infinity', '-1e999']) {
       expect(errorsOf({ ...valid, RATIO })).toEqual([

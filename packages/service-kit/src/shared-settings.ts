@@ -1,3 +1,5 @@
+import { accessSync, constants } from 'node:fs'
+import { splitHosts } from '@workflow-service/contract'
 import { splitList } from './split-list.ts'
 import { parseOtlpHeaders, type TracingOptions } from './tracing.ts'
 import { parseTrustProxy } from './trust-proxy.ts'
@@ -123,6 +125,7 @@ export const SharedSettings = {
 
 /** Reads the texts of shared settings. */
 export const SHARED_PARSERS = {
+  DATABASE_URL: checkFiles,
   OTEL_EXPORTER_OTLP_HEADERS: parseOtlpHeaders,
   TRUST_PROXY: parseTrustProxy,
 }
@@ -170,4 +173,18 @@ export function toClientConfig(settings: {
     /** The first of several. */
     internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
   }
+}
+
+/** @throws Error if a file that the URL of PostgreSQL names cannot be read: each connection would fail. */
+function checkFiles(url: string): string {
+  const [first] = splitHosts(url)
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
+    const file = new URL(first).searchParams.get(name)
+    try {
+      if (file) accessSync(file, constants.R_OK)
+    } catch (error) {
+      throw new Error(`names as ${name} what cannot be read (${(error as Error).message})`, { cause: error })
+    }
+  }
+  return url
 }
