@@ -65,6 +65,11 @@ describe('an expression', () => {
     ['default(fields["Order value"], 5)', 5],
     ['default(fields.customer.address.city, "none")', 'none'],
     ['fields.lines.map(line, default(line.note, line.sku))', ['A', 'B']],
+    ['int(" -12 ") + int("+5")', -7],
+    ['double("-1.50e1") + double(".5") + double("5.")', -9.5],
+    ['timestamp(1772443800)', '2026-03-02T09:30:00.000Z'],
+    ['timestamp(int(now)) == now', true],
+    ['timestamp("2028-02-29T10:00:00.5+01:00")', '2028-02-29T09:00:00.500Z'],
     ['{"__proto__": 1}', JSON.parse('{"__proto__": 1}') as JsonValue],
   ])('%s is %j', (source, result) => {
     expect(evaluate(source)).toEqual(result)
@@ -87,6 +92,16 @@ describe('an expression', () => {
     ['1.0 / 0.0', /Infinity, which JSON does not have/],
     ['duration("1h")', /use string/],
     ['b"bytes"', /use string/],
+    ['int("")', /^"" is no whole number such as 12$/],
+    ['int("4.5")', /^"4.5" is no whole number such as 12$/],
+    ['int("9223372036854775808") > 0', /^"9223372036854775808" is no whole number/],
+    ['uint("0x10")', /^"0x10" is no whole number/],
+    ['double(" ")', /^" " is no number such as 12 or -3\.50$/],
+    // No comparison with NaN is true.
+    ['double("1,250.00") >= 100.0', /^"1,250\.00" is no number such as 12/],
+    ['timestamp("2026-02-30T00:00:00Z")', /^"2026-02-30T00:00:00Z" is no time such as 2026-01-31T09:00:00Z$/],
+    ['timestamp("2026-01-31")', /^"2026-01-31" is no time such as/],
+    ['timestamp(1772443800000)', /^1772443800000 is no Unix time in seconds$/],
     ['{1: 2}', /a key that is not a text/],
     ['dyn(1) + "a"', /^\+ cannot be used with int and string/],
     [`${'['.repeat(20)}[${'['.repeat(20)}`, /brackets more than 24 levels/],

@@ -1,14 +1,40 @@
-import { type CelFunc, celFunc, celList, CelScalar, listType, type CelValue } from '@bufbuild/cel'
+import { type CelFunc, celFunc, celList, CelScalar, celUint, listType, objectType, type CelValue } from '@bufbuild/cel'
+import { create, fromJson } from '@bufbuild/protobuf'
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { RE2JS } from 're2js'
 import { toAmount, toDate, toList, toText, toYes } from './conversions.ts'
+import { describeValue } from './convert-value.ts'
 import { currentMeter } from './evaluation.ts'
 import { type JsonValue, toJson } from './to-json.ts'
 
-const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar
+const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar
 const LIST = listType(DYN)
+const TIMESTAMP = objectType(TimestampSchema)
 
-/** The functions of rules beyond those of CEL (docs/rules.md, "Functions"). */
+/** The first and the last second of the years 1 to 9999, the range of timestamps in CEL. */
+const [MIN_SECONDS, MAX_SECONDS] = [-62_135_596_800n, 253_402_300_799n]
+
+/**
+ * Conversions of CEL in place of the library's, which take an empty text for 0, "abc" for NaN, so that no comparison is
+ * true, February 30 for March 2, and the seconds of a Unix time for milliseconds.
+ */
+const CONVERSIONS: CelFunc[] = [
+  celFunc('int', [STRING], INT, (text) => toBigInt(text, (value) => BigInt.asIntN(64, value))),
+  celFunc('uint', [STRING], UINT, (text) => celUint(toBigInt(text, (value) => BigInt.asUintN(64, value)))),
+  celFunc('double', [STRING], DOUBLE, (text) => {
+    if (/^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(text)) return Number(text)
+    throw new Error(`${describeValue(text)} is no number such as 12 or -3.50`)
+  }),
+  celFunc('timestamp', [STRING], TIMESTAMP, parseTimestamp),
+  celFunc('timestamp', [INT], TIMESTAMP, (seconds) => {
+    if (seconds >= MIN_SECONDS && seconds <= MAX_SECONDS) return create(TimestampSchema, { seconds })
+    throw new Error(`${seconds} is no Unix time in seconds`)
+  }),
+]
+
+/** The functions of rules beyond those of CEL (docs/rules.md, "Functions"), and conversions of CEL. */
 export const FUNCTIONS: CelFunc[] = [
+  ...CONVERSIONS,
   celFunc('number', [DYN], DOUBLE, (value) => convert(value, toAmount)),
   celFunc('text', [DYN], STRING, (value) => convert(value, toText)),
   celFunc('date', [DYN], STRING, (value) => convert(value, toDate)),
@@ -48,6 +74,21 @@ export const FUNCTIONS: CelFunc[] = [
     return parts.join(separator)
   }),
 ]
+
+function toBigInt(text: string, toRange: (value: bigint) => bigint): bigint {
+  const value = /^\s*[+-]?\d+\s*$/.test(text) ? BigInt(text.replace('+', '')) : undefined
+  if (value !== undefined && toRange(value) === value) return value
+  throw new Error(`${describeValue(text)} is no whole number such as 12`)
+}
+
+function parseTimestamp(text: string): Timestamp {
+  try {
+    toDate(text)
+    return fromJson(TimestampSchema, text)
+  } catch {
+    throw new Error(`${describeValue(text)} is no time such as 2026-01-31T09:00:00Z`)
+  }
+}
 
 /** Applies a conversion to a value as JSON. */
 function convert<Result>(value: CelValue, conversion: (value: JsonValue) => Result): Result {
