@@ -4,29 +4,51 @@ import type { JsonValue } from './to-json.ts'
 // The conversions of the functions of rules (docs/rules.md, "Functions"). No value becomes an empty one: each throws an
 // Error with the reason if the value cannot be converted.
 
-/** A currency or unit beside a number, as a sign or three capital letters: `€ 12.50`, `12.50 EUR`. */
-const AMOUNT = /^(?:(?:\p{Sc}|[A-Z]{3})\s?)?(?<number>-?\d[\d.,]*)(?:\s?(?:\p{Sc}|[A-Z]{3}))?$/u
+/** A currency or unit beside a number, as a sign or capital letters: `€ 12.50`, `US$12.50`, `12.50 EUR`. */
+const UNIT = String.raw`(?:[A-Z]{0,3}\p{Sc}|[A-Z]{3})`
+const AMOUNT = new RegExp(
+  String.raw`^(?<sign>[-−]?)(?<before>${UNIT}\s?)?(?<inner>[-−]?)(?<number>\d(?:[\d.,]|[ \u00a0\u2009\u202f'’](?=\d))*)(?<after>\s?${UNIT})?$`,
+  'u',
+)
 
-/** Groups of three digits, and decimals after the other separator: `1,234.56`, `1.234,56`, `1,234,567`. */
-const GROUPED = /^-?[1-9]\d{0,2}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+|(?:,\d{3}){2,}|(?:\.\d{3}){2,})$/
+/** Groups of three digits: `1,234.56`, `1.234,56`, `1,234,567`, and `1 234,56` or `1'234.56` of any separator. */
+const GROUPED =
+  /^[1-9]\d{0,2}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+|(?:,\d{3}){2,}|(?:\.\d{3}){2,}|(?<mark>[ \u00a0\u2009\u202f'’])\d{3}(?:\k<mark>\d{3})*(?:[.,]\d+)?)$/
 
-/** Converts to a number. One separator before three digits (`1,234`) can be decimals or thousands, and is refused. */
+/** A decimal after a comma, not before three digits as in `1,234`. */
+const DECIMAL_COMMA = /^(?:\d+,(?:\d{1,2}|\d{4,})|(?:0|[1-9]\d{3,}),\d{3})$/
+
+/** Three digits after the only separator, which can be decimals or thousands. */
+const AMBIGUOUS = /^[1-9]\d{0,2}(?<mark>[.,])\d{3}$/
+
+/**
+ * Converts to a number. One separator before three digits can be decimals or thousands, and is refused: a comma, and a
+ * point in an amount of money. `1.234` alone is a plain decimal.
+ */
 export function toAmount(value: JsonValue): number {
-  const written = typeof value === 'string' ? (AMOUNT.exec(value.trim())?.groups?.['number'] ?? value) : value
-  let text = written
-  if (typeof written === 'string' && GROUPED.test(written)) {
-    const decimalAt = Math.max(written.lastIndexOf('.'), written.lastIndexOf(','))
-    const isWhole = written.indexOf(written.charAt(decimalAt)) < decimalAt
-    const whole = isWhole ? written : written.slice(0, decimalAt)
-    text = whole.replace(/[.,]/g, '') + (isWhole ? '' : `.${written.slice(decimalAt + 1)}`)
-  } else if (typeof written === 'string' && /^-?\d+,(?:\d{1,2}|\d{4,})$/.test(written)) {
-    text = written.replace(',', '.')
-  }
-  const result = toNumber(text)
+  const result = toNumber(typeof value === 'string' ? toPlainNumber(value.trim()) : value)
   if ('value' in result) return result.value
-  throw new Error(
-    typeof value === 'string' && text === value ? result.error : `${describeValue(value)} is not a number`,
-  )
+  throw new Error(typeof value === 'string' ? result.error : `${describeValue(value)} is not a number`)
+}
+
+/** The amount in the notation of `toNumber`; the text itself if it is none. */
+function toPlainNumber(text: string): string {
+  const { sign = '', before, inner = '', number = '', after } = AMOUNT.exec(text)?.groups ?? {}
+  const mark = AMBIGUOUS.exec(number)?.groups?.['mark']
+  if (mark === ',' || (mark === '.' && (before ?? after) !== undefined)) {
+    const [decimal, whole] = [Number(number.replace(mark, '.')), number.replace(mark, '')]
+    throw new Error(
+      `${describeValue(text)} can be ${decimal} or ${whole}; if it is ${whole}, write number(replace(…, "${mark}", ""))`,
+    )
+  }
+  if (number === '' || (sign !== '' && inner !== '')) return text
+  const minus = sign === '' && inner === '' ? '' : '-'
+  if (DECIMAL_COMMA.test(number)) return `${minus}${number.replace(',', '.')}`
+  if (!GROUPED.test(number)) return `${minus}${number}`
+  const last = Math.max(number.lastIndexOf('.'), number.lastIndexOf(','))
+  const isWhole = last === -1 || number.indexOf(number.charAt(last)) < last
+  const whole = (isWhole ? number : number.slice(0, last)).replace(/\D/g, '')
+  return `${minus}${whole}${isWhole ? '' : `.${number.slice(last + 1)}`}`
 }
 
 export function toText(value: JsonValue): string {

@@ -109,6 +109,41 @@ describe('an expression', () => {
     expect(errorOf(() => evaluate(source))).toMatch(message)
   })
 
+  test.each<[number, string[]]>([
+    [1234.5, ['1,234.50', '1.234,50', '1 234,50', '1\u202F234,50', "1'234.5", '1’234,5', '1234,5']],
+    [1_234_567, ['1,234,567', '1.234.567', '1 234 567', "1'234'567.0", '1.234.567,0', '$1,234,567.00']],
+    [1234, ['1 234', "CHF 1'234", '1\u00A0234 €', '1234.000']],
+    [-5.25, ['-5.25', '−5,25 €', '-$5.25', '€ -5.25', '-EUR 5,25', 'US$-5.25', '-5.25USD']],
+    [0.125, ['0,125', '0.125 €']],
+    [1234.567, ['1234,567', '1 234,567', '$1234.567', '1,234.567']],
+    [1.234, ['1.234']],
+  ])('number(…) reads %d in %j', (result, texts) => {
+    expect(texts.map((context) => evaluate('number(context)', { context }))).toEqual(texts.map(() => result))
+  })
+
+  test.each([
+    ['1,234', /^"1,234" can be 1\.234 or 1234; if it is 1234, write number\(replace\(…, ",", ""\)\)$/],
+    ['$5,000', /^"\$5,000" can be 5 or 5000;/],
+    ['-1.250 €', /^"-1\.250 €" can be 1\.25 or 1250; if it is 1250, write number\(replace\(…, "\.", ""\)\)$/],
+    ...[
+      '',
+      '-',
+      '1 23',
+      '1 234 56',
+      "1'234 567",
+      '1 234.567,8',
+      '12,34,5',
+      '--5',
+      '-€-5',
+      '+5',
+      '007',
+      '5 eur',
+      '1\n234',
+    ].map((text): [string, RegExp] => [text, /is no number such as 12 or -3\.50$/]),
+  ])('number(…) refuses %j', (context, message) => {
+    expect(errorOf(() => evaluate('number(context)', { context }))).toMatch(message)
+  })
+
   test('a failed call in one operand of || does not fail the other', () => {
     expect(evaluate('number(fields.region) > 1.0 || true')).toBe(true)
   })
