@@ -1,3 +1,4 @@
+import { readIsoDate } from '@workflow-service/contract/payload-shape'
 import { describeValue, toNumber } from './convert-value.ts'
 import type { JsonValue } from './to-json.ts'
 
@@ -75,16 +76,9 @@ export function toList(value: JsonValue): readonly JsonValue[] {
   return Array.from(value.matchAll(/[^,;\s][^,;]*/g), ([part]) => part.trimEnd())
 }
 
-/**
- * An ISO 8601 date, or the date of an ISO 8601 time as it is written there. Other notations can be read in several
- * ways.
- */
-const ISO_DATE = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?)?$/
-
+/** The date of an ISO 8601 date or time as it is written there. Other notations can be read in several ways. */
 export function toDate(value: JsonValue): string {
-  const date = typeof value === 'string' ? (ISO_DATE.exec(value.trim())?.[1] ?? '') : ''
-  const time = new Date(`${date}T00:00:00Z`)
-  // 2026-02-30 is read as March 2.
-  if (!Number.isNaN(time.getTime()) && time.toISOString().startsWith(date)) return date
+  const date = typeof value === 'string' ? readIsoDate(value.trim()) : undefined
+  if (date !== undefined) return date
   throw new Error(`${describeValue(value)} is no date such as 2026-01-31`)
 }

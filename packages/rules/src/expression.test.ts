@@ -67,6 +67,7 @@ describe('an expression', () => {
     ['fields.lines.map(line, default(line.note, line.sku))', ['A', 'B']],
     ['int(" -12 ") + int("+5")', -7],
     ['double("-1.50e1") + double(".5") + double("5.")', -9.5],
+    ['date("2026-03-01T23:30:00-05:00") + date("2026-03-02 10:00:00") + date(now)', '2026-03-012026-03-022026-03-01'],
     ['timestamp(1772443800)', '2026-03-02T09:30:00.000Z'],
     ['timestamp(int(now)) == now', true],
     ['timestamp("2028-02-29T10:00:00.5+01:00")', '2028-02-29T09:00:00.500Z'],
@@ -99,6 +100,8 @@ describe('an expression', () => {
     ['double(" ")', /^" " is no number such as 12 or -3\.50$/],
     // No comparison with NaN is true.
     ['double("1,250.00") >= 100.0', /^"1,250\.00" is no number such as 12/],
+    ['date("2026-02-29")', /^"2026-02-29" is no date such as 2026-01-31$/],
+    ['date("2026-03-01T25:00Z")', /^"2026-03-01T25:00Z" is no date/],
     ['timestamp("2026-02-30T00:00:00Z")', /^"2026-02-30T00:00:00Z" is no time such as 2026-01-31T09:00:00Z$/],
     ['timestamp("2026-01-31")', /^"2026-01-31" is no time such as/],
     ['timestamp(1772443800000)', /^1772443800000 is no Unix time in seconds$/],

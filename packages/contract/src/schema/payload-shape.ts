@@ -17,8 +17,18 @@ export interface PayloadShape {
   readonly isDate?: true
 }
 
-/** A date or time of ISO 8601, such as `2026-01-31` or `2026-01-31T09:00:00Z`. */
-export const ISO_DATE_TIME = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?$/
+const ISO_DATE_TIME =
+  /^(\d{4}-\d\d-\d\d)(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?$/
+
+/**
+ * The date of a date or time of ISO 8601, such as `2026-01-31` or `2026-01-31T09:00:00Z`, as it is written there;
+ * undefined for another text, and for a day that does not exist.
+ */
+export function readIsoDate(text: string): string | undefined {
+  const date = ISO_DATE_TIME.exec(text)?.[1]
+  // 2026-02-30 is read as March 2.
+  return date !== undefined && new Date(date).getUTCDate() === Number(date.slice(8)) ? date : undefined
+}
 
 /** The fields of an object. Without fields, it allows any field. */
 export interface ObjectShape {
@@ -55,7 +65,7 @@ function shapeOf(values: readonly unknown[], depth: number): PayloadShape {
   const lists: unknown[][] = []
   let isDate: boolean | undefined
   for (const value of values) {
-    if (typeof value === 'string') isDate = isDate !== false && ISO_DATE_TIME.test(value)
+    if (typeof value === 'string') isDate = isDate !== false && readIsoDate(value) !== undefined
     if (typeof value !== 'object' || value === null) scalars.add(scalarTypeOf(value))
     else if (depth > PAYLOAD_MAX_DEPTH) continue
     else if (Array.isArray(value)) lists.push(value)

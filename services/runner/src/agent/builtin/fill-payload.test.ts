@@ -118,6 +118,17 @@ describe('a payload from lines', () => {
     },
   )
 
+  test.each(['2026-02-29', '2026-13-01T10:00Z', '2026-01-31T24:30Z', '2026-01-31 10:60'])(
+    'has no date from %j',
+    (text) => {
+      expect(fill({ d: '2026-01-31' }, `d: ${text}`)).toEqual(['d!'])
+    },
+  )
+
+  test.each(['2028-02-29', '2026-01-31 23:59:60', '2026-01-31T10:00+0100'])('has the date %j', (text) => {
+    expect(fill({ d: '2026-01-31' }, `d: ${text}`)).toEqual({ d: text })
+  })
+
   test.each(['ja', 'on', '1', 'y', 'true!', 'oui'])('has no boolean from %j', (text) => {
     expect(fill({ b: true }, `b: ${text}`)).toEqual(['b!'])
   })

@@ -3,9 +3,9 @@ import {
   allowsAnyField,
   allowsAnyValue,
   inferShape,
-  ISO_DATE_TIME,
   type ObjectShape,
   type PayloadShape,
+  readIsoDate,
 } from '@workflow-service/contract/payload-shape'
 import {
   type ContextObject,
@@ -130,7 +130,7 @@ class Filler {
     this.#count(typeof value === 'string' ? value.length : 0)
     if (Array.isArray(value) && list) return this.#convertItems(list, value)
     if (typeof value === 'string' && scalars.has('string')) {
-      const isFitting = !shape.isDate || value === '' || ISO_DATE_TIME.test(value)
+      const isFitting = !shape.isDate || value === '' || readIsoDate(value) !== undefined
       return isFitting ? value : this.refuse(`${describeValue(value)} is no date such as 2026-01-31`)
     }
     // A line can hold a list in JSON.
