@@ -70,10 +70,14 @@ export function toYes(value: JsonValue): boolean {
   throw new Error(`${describeValue(value)} is not yes or no`)
 }
 
-/** The list, or a list of the parts of a text, or of the value itself. */
+/**
+ * The list, or a list of the parts of a text, or of the value itself. Semicolons separate what has commas of its own:
+ * `1,50; 2,50`, `Doe, Jane; Roe, Rick`.
+ */
 export function toList(value: JsonValue): readonly JsonValue[] {
   if (typeof value !== 'string') return Array.isArray(value) ? value : [value]
-  return Array.from(value.matchAll(/[^,;\s][^,;]*/g), ([part]) => part.trimEnd())
+  const parts = value.includes(';') ? /[^;\s][^;]*/g : /[^,\s][^,]*/g
+  return Array.from(value.matchAll(parts), ([part]) => part.trimEnd())
 }
 
 /** The date of an ISO 8601 date or time as it is written there. Other notations can be read in several ways. */

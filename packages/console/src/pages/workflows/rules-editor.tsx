@@ -20,7 +20,7 @@ const FUNCTIONS = {
   'text(x)': 'a text',
   'date(x)': 'the date of an ISO date or time',
   'yes(x)': 'true or false, from yes, no, on, off',
-  'list(x)': 'a list, from a text at its commas',
+  'list(x)': 'a list, from a text at its semicolons, else commas',
   'round(number, digits)': 'rounded',
   'sum(list)': 'the sum of the items',
   'lower(text)': 'in lower case; also upper, trim',
