@@ -81,6 +81,7 @@ describe('an expression', () => {
 
   test.each([
     ['fields.nowhere', /^there is no field "nowhere"; test it with has\(…\) \(character 7\)$/],
+    ['fields.lines[2]', /^there is no item 2; they are counted from 0$/],
     ['substring("abc", 2, 4)', /^a text of 3 characters has none from 2 to 4/],
     ['capture("abc", "x(.)")', /^"abc" has nothing that matches/],
     ['default(number(fields.region), 1.0)', /^default\(…\) takes a field/],

@@ -81,19 +81,25 @@ function parseSource(source: string) {
   } catch (error) {
     if (error instanceof RangeError) throw new ExpressionError('is nested too deeply')
     const { message, location } = error as Error & { location?: { start: { offset: number } } }
-    throw new ExpressionError(at(describeSyntaxError(message), source, location?.start.offset))
+    throw new ExpressionError(at(describeSyntaxError(message, source), source, location?.start.offset))
   }
   throw new ExpressionError('is empty')
 }
 
 /** `<input>:1:3: found & but expecting …` becomes `is no CEL expression: found &`. */
-function describeSyntaxError(message: string): string {
+function describeSyntaxError(message: string, source: string): string {
   const found = /found (?<found>.*?) but expecting/s.exec(message)?.groups?.['found']
-  return `is no CEL expression${found === undefined ? '' : `: unexpected ${found}`}; a text needs quotes of its own: '"text"'`
+  const isCut = source.split(/[([{]/).length > source.split(/[)\]}]/).length
+  const hint = isCut
+    ? 'a bracket is not closed: YAML ends an expression without quotes at " #", and in { } and [ ] at a comma'
+    : `a text needs quotes of its own: '"text"'`
+  return `is no CEL expression${found === undefined ? '' : `: unexpected ${found}`}; ${hint}`
 }
 
 function explain(message: string): string {
   const field = /^field not found: (?<name>.*)$/s.exec(message)?.groups?.['name']
+  const index = /^index (?<index>-?\d+) out of bounds/.exec(message)?.groups?.['index']
+  if (index !== undefined) return `there is no item ${index}; they are counted from 0`
   return field === undefined ? message : `there is no field ${JSON.stringify(field)}; test it with has(…)`
 }
 

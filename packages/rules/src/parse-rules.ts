@@ -38,6 +38,17 @@ const MAX_ALIASES = 500
 const MAX_WEIGHT = 256 * 1024
 const VALUE_WEIGHT = 32
 
+/** Errors of YAML that an expression without quotes leads to, such as `!yes(fields.vip)` or `has(fields.a) ? 1 : 2`. */
+const OF_EXPRESSIONS: ReadonlySet<string> = new Set([
+  'BAD_DQ_ESCAPE',
+  'BAD_SCALAR_START',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'BLOCK_IN_FLOW',
+  'MISSING_CHAR',
+  'TAG_RESOLVE_FAILED',
+  'UNEXPECTED_TOKEN',
+])
+
 /** Operations of all expressions of a file, and values in its payloads. */
 const MAX_NODES = 5_000
 
@@ -155,7 +166,8 @@ async function readYaml(
   const problems = [...document.errors, ...document.warnings].slice(0, MAX_ERRORS)
   const syntaxErrors = problems.map(({ code, pos, message }) => {
     const reason = code === 'RESOURCE_EXHAUSTION' ? 'nested too deeply' : message
-    return new RuleError({ steps: [], line: lineAt(pos[0]) }, `is no valid YAML: ${reason}`)
+    const hint = OF_EXPRESSIONS.has(code) ? `; quote an expression as a whole: '"Order " + text(fields.id)'` : ''
+    return new RuleError({ steps: [], line: lineAt(pos[0]) }, `is no valid YAML: ${reason}${hint}`)
   })
   if (syntaxErrors.length > 0) return { errors: syntaxErrors }
   if (second) return refuse('has several documents (---)', lineAt(second.range[0]))

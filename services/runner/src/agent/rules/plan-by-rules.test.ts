@@ -212,6 +212,7 @@ describe('the built-in agent with rules', () => {
     ['{"a_b": 1, "aB": 2}', 'text(fields.AB)', 'rule_failed', /different values for "AB"/],
     ['Total: 5\nTotal: 6', 'has(fields.total) ? "x" : "y"', 'rule_failed', /different values/],
     ['note:', 'text(fields.note)', 'rule_failed', /there is no field "note"/],
+    ['note: 1', 'text(fields[0])', 'rule_failed', /there is no item 0; they are counted from 0/],
     ['{"note": null}', 'text(fields.note)', 'rule_failed', /null is no text/],
     ['{"note": []}', 'text(fields.note)', 'rule_failed', /a list is no text/],
     [

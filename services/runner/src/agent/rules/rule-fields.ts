@@ -13,7 +13,9 @@ class FieldMap extends Map<string, unknown> {
     this.#byName = Map.groupBy(entries, ([name]) => foldName(name))
   }
 
-  override get(name: string): unknown {
+  override get(name: unknown): unknown {
+    // CEL passes the key of `fields[0]` as it is.
+    if (typeof name !== 'string') return undefined
     const entries = this.#byName.get(foldName(name)) ?? []
     const exact = entries.filter(([own]) => own === name)
     const values = (exact.length > 0 ? exact : entries).map(([, value]) => value)
