@@ -324,6 +324,12 @@ describe('the workflows of a manifest', () => {
     const file = await environment.writeFile('warned.json', value)
     const { stdout } = await run('apply', file)
     expect(stdout).toMatch(/\nWarning: .*warned\.json, line 1: Forward: .*built-in agent.*rules\.yaml/)
+    const trigger = { trigger_source: { slug: 'api', name: 'API' }, input_message: 'Only if it is paid:' }
+    const triggers = [{ ...trigger, is_active: false, input_message: '' }, trigger]
+    const withMessage = withWorkflow({ description: 'Send it to Order intake.', triggers })
+    expect((await apply(withMessage, '--dry-run')).json()).toMatchObject({
+      warnings: [{ code: 'rules_needed', excerpt: 'Only if it is paid:' }],
+    })
     const withModel = withWorkflow({ description: 'Only if it is paid, send it to Order intake.', model: 'fast' })
     expect((await apply(withModel, '--dry-run')).json()).toMatchObject({ warnings: [] })
     // Rules can name stored sources, and leave nothing to warn of.

@@ -19,16 +19,22 @@ export interface WorkflowCheck<Source> {
  * November 2026), so the event loop is free between them.
  */
 export async function checkWorkflow<Source extends { readonly name: string }>(
-  workflow: { readonly description: string; readonly rules: string | null; readonly is_builtin?: boolean },
+  workflow: {
+    readonly description: string
+    readonly rules: string | null
+    readonly is_builtin?: boolean
+    /** That of the trigger that the API fires. */
+    readonly input_message?: string
+  },
   sources: readonly Source[],
   waitForTurn?: () => Promise<void>,
 ): Promise<WorkflowCheck<Source>> {
-  const { description, rules, is_builtin: isBuiltIn = true } = workflow
+  const { description, rules, is_builtin: isBuiltIn = true, input_message: inputMessage } = workflow
   await nextTurn()
   if (rules === null) {
     const named = findNamedSources(description, sources)
     await nextTurn()
-    const found = checkDescription(description, sources)
+    const found = checkDescription(description, sources, inputMessage)
     const warnings = isBuiltIn ? found : found.filter(({ code }) => code === 'unknown_source_named')
     const unknownNames = warnings.flatMap(({ code, excerpt }) => (code === 'unknown_source_named' ? [excerpt] : []))
     return { sources: named, unknownNames, warnings }

@@ -342,6 +342,20 @@ describe('rules', () => {
     expect(error.details).toMatchObject([{ field: 'name', message: expect.stringContaining('"rules.yaml"') }])
   })
 
+  test('are said to be needed where the built-in agent does not read the input message of the trigger', async () => {
+    const { id } = await create(acme.member, { description: 'Send it to Big deals.' })
+    await data.saveSource({ name: 'Big deals' }, acme)
+    const [first, second] = [newId(), newId()]
+    await saveTrigger(acme.member, id, first, { input_message: 'New:' })
+    await saveTrigger(acme.member, id, second, { input_message: 'Only if it is paid.' })
+    expect(await readiness(acme.member, id)).toMatchObject({ warnings: [] })
+    const { version } = (await read(acme.member, id)).body.triggers[0]!
+    await saveTrigger(acme.member, id, first, { is_active: false, version })
+    const warnings = [{ code: 'rules_needed', excerpt: 'Only if it is paid.' }]
+    expect(await readiness(acme.member, id)).toMatchObject({ warnings })
+    expect((await read(acme.member, id)).body).toMatchObject({ warnings })
+  })
+
   test('take the place of the description in what is shown, until a source that they name is gone', async () => {
     const described = await create(acme.member, { description: 'If it is large, send it to Big deals.' })
     const source = await data.saveSource({ name: 'Big deals' }, acme)

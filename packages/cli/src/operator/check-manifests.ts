@@ -56,7 +56,9 @@ export async function checkManifests(
       const rulesIndex = parts.findIndex(isRulesFile)
       if (rulesIndex === -1) {
         const model = workflow.model ?? (defaultModel ??= await readDefaultModel(db))
-        const check = await checkWorkflow({ description, rules: null, is_builtin: model === 'builtin' }, sources)
+        const fired = triggers.find(({ is_active = true, trigger_source: from }) => is_active && from.slug === 'api')
+        const texts = { description, rules: null, is_builtin: model === 'builtin', input_message: fired?.input_message }
+        const check = await checkWorkflow(texts, sources)
         warnings.push(...check.warnings.map((warning) => ({ ...at('description'), workflow: name, ...warning })))
       } else {
         const check = await checkRules(parts[rulesIndex]?.content ?? '', sources)

@@ -113,6 +113,14 @@ describe('a description that is not of the grammar', () => {
 })
 
 describe('checkDescription', () => {
+  test('says that runs fail because of the input message of the trigger', () => {
+    const message = expect.stringMatching(/^The input message of the trigger is neither empty nor such as/)
+    expect(checkDescription('Send it to Billing.', sources, 'Only if it is paid.')).toEqual([
+      { code: 'rules_needed', message, excerpt: 'Only if it is paid.' },
+    ])
+    expect(checkDescription('Send it to Billing.', sources, 'A new order:')).toEqual([])
+  })
+
   test('says that no source is named, before the other reasons', () => {
     expect(checkDescription('Do "something".', sources).map(({ code }) => code)).toEqual([
       'no_source_named',

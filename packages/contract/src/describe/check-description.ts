@@ -7,20 +7,22 @@ export interface DescriptionWarning extends WorkflowWarningOut {
   /**
    * - `no_source_named`: each run fails with `no_destination`.
    * - `unknown_source_named`: a text in quotation marks names no webhook source.
-   * - `rules_needed`: each run fails with this code, because a sentence is none that the built-in agent reads.
+   * - `rules_needed`: each run fails with this code, because a sentence, or the input message of the trigger, is none
+   *   that the built-in agent reads.
    */
   readonly code: 'no_source_named' | 'unknown_source_named' | 'rules_needed'
 }
 
 /**
- * Checks a workflow's description as the built-in agent reads it (contract README, "The built-in agent"). Returns
- * warnings in the order of their codes above; none if the agent can follow the description.
+ * Checks a workflow's description, and the input message of its trigger, as the built-in agent reads them (contract
+ * README, "The built-in agent"). Returns warnings in the order of their codes above; none if the agent can follow both.
  */
 export function checkDescription(
   description: string,
   sources: readonly { readonly name: string }[],
+  inputMessage = '',
 ): DescriptionWarning[] {
-  const { named, rulesNeeded } = readDescription(description, sources)
+  const { named, rulesNeeded } = readDescription(description, sources, inputMessage)
   const warnings: DescriptionWarning[] = []
   if (named.length === 0) {
     const subject =

@@ -27,6 +27,8 @@ const READ_WORKFLOW_TEXTS = statement(
     rules: column.text().orNull,
     /** Whether the built-in agent executes its runs, by its own model or the default that runners recorded. */
     is_builtin: column.boolean,
+    /** That of the trigger that the API fires; empty without one. */
+    input_message: column.text(),
   },
   { RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
 )
