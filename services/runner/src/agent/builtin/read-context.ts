@@ -15,7 +15,12 @@ export type ReadContext =
  */
 export function readContext(context: string): ReadContext {
   const text = context.trim()
-  return /^[[{]/.test(text) ? { json: parseJson(text) } : { lines: readLines(text) }
+  return isLikeJson(text) ? { json: parseJson(text) } : { lines: readLines(text) }
+}
+
+/** Whether the text begins like a JSON object or list. */
+export function isLikeJson(text: string): boolean {
+  return /^\s*[[{]/.test(text)
 }
 
 /**
@@ -57,7 +62,7 @@ function parseJson(text: string): ContextObject | ContextValue[] {
 /** Parses a JSON object or list; undefined for any other text, and for one with a name twice. */
 export function parseStructure(text: string): ContextValue | undefined {
   try {
-    return /^[[{]/.test(text) ? parseJson(text) : undefined
+    return isLikeJson(text) ? parseJson(text) : undefined
   } catch {
     return undefined
   }

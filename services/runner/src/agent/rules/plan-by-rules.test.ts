@@ -118,6 +118,28 @@ describe('the built-in agent with rules', () => {
     expect(run.sent).toHaveLength(refusal === 'undefined' ? count : 0)
   })
 
+  test.each([
+    ['[{"a": 1}, {"a": 2},]', 'needs_a_model', /begins like JSON/],
+    ['[{"a": 1}, {"a": 2, "a": 3}]', 'payload_incomplete', /the name "a" twice/],
+  ])('fails a run that asks for the items of %s', async (context, code, message) => {
+    const payload = '{ subject: string(size(items)), tags: [] }'
+    for (const rule of [
+      'for_each: items',
+      `when: 'items.exists(i, true)', payload: ${payload}`,
+      `payload: ${payload}`,
+    ]) {
+      const run = ruledRun(`deliveries: [{ to: Support desk, ${rule} }]`, { context })
+      expect(await run.errorOf(agent)).toMatchObject({ code, message: expect.stringMatching(message) })
+      expect(run.sent).toEqual([])
+    }
+  })
+
+  test('has no items of a text that is no JSON', async () => {
+    const run = ruledRun('deliveries: [{ to: Support desk, for_each: items }]', { context: 'Hello' })
+    await run.execute(agent)
+    expect(run.sent).toEqual([])
+  })
+
   test('continues with the same payloads after a crash', async () => {
     const rules =
       'deliveries: [{ to: Big deals, payload: { cents: "size(context)", channel: context } }, { to: Support desk }]'

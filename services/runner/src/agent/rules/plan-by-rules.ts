@@ -15,7 +15,7 @@ import type { AgentRun } from '../agent.ts'
 import { fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
-import { isContextObject, type ReadContext, readContext } from '../builtin/read-context.ts'
+import { isContextObject, isLikeJson, type ReadContext, readContext } from '../builtin/read-context.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { toContextValue, toRuleFields } from './rule-fields.ts'
@@ -113,7 +113,8 @@ async function evaluateRules(
   let needsFields = false
   const { context, fields } = await inTurn(run.organizationId, () => {
     const read = readOrError(run.context)
-    const ruleFields = toRuleFields(read instanceof Error ? undefined : read, () => (needsFields = true))
+    const readable = read instanceof Error ? { isLikeJson: isLikeJson(run.context) } : read
+    const ruleFields = toRuleFields(readable, () => (needsFields = true))
     // A list has no names, but `items`.
     return { context: 'json' in read && Array.isArray(read.json) ? { json: {} } : read, fields: ruleFields }
   })

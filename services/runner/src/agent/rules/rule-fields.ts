@@ -53,12 +53,25 @@ class UnreadableFields extends Map<string, unknown> {
   }
 }
 
+/** `items` of a context that begins like JSON and cannot be read: a list that breaks off is not an empty one. */
+function unreadableItems(report: () => void): unknown[] {
+  return new Proxy<unknown[]>([], {
+    get(target, key) {
+      report()
+      return Reflect.get(target, key) as unknown
+    },
+  })
+}
+
 /** The values that the context names, and the items of a list in JSON, for the expressions of rules. */
 export function toRuleFields(
-  context: ReadContext | undefined,
+  context: ReadContext | { readonly isLikeJson: boolean },
   reportUnreadable: () => void,
 ): { fields: ReadonlyMap<string, unknown>; items: unknown[] } {
-  if (!context) return { fields: new UnreadableFields(reportUnreadable), items: [] }
+  if ('isLikeJson' in context) {
+    const items = context.isLikeJson ? unreadableItems(reportUnreadable) : []
+    return { fields: new UnreadableFields(reportUnreadable), items }
+  }
   if ('lines' in context) {
     const lines = [...context.lines.values()]
     const entries = lines.flatMap(({ name, values }) => values.map((value) => [name, value] as const))
