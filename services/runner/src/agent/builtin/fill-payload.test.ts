@@ -150,7 +150,19 @@ describe('a context', () => {
     ['a: 1\n**b:** 2', 'line 2'],
     ['a: 1\n"b": 2', 'line 2'],
     ['a: 1\n: 2', 'line 2'],
-    ['{"a": 1', 'line 1 of the context begins like JSON'],
+    ['{"a": True}', 'line 1 of the context begins like JSON'],
+    [
+      '{"a": 1',
+      'line 1 of the context is no JSON from character 8 on, although the context begins like it: "{\\"a\\": 1"',
+    ],
+    [
+      '{\r\n "a": 1,\r\n}',
+      'line 3 of the context is no JSON from character 1 on, although the context begins like it: "}"',
+    ],
+    [
+      `{"a": "${'x'.repeat(500)}", "b" 5}`,
+      `on, although the context begins like it: "${'x'.repeat(93)}\\", \\"b\\" 5}"`,
+    ],
     ['{"a": 1} and 5', 'line 1'],
     ['```json\n{"a": 1}\n```', 'line 1'],
     ['5', 'line 1'],

@@ -50,13 +50,26 @@ function parseJson(text: string): ContextObject | ContextValue[] {
   let value: ContextObject | ContextValue[]
   try {
     value = JSON.parse(text, keepNumberText) as ContextObject | ContextValue[]
-  } catch {
-    throw needsModel(1, text.split('\n', 1)[0] ?? '', 'begins like JSON, but the context is no JSON as a whole')
+  } catch (error) {
+    throw describeBrokenJson(text, error as Error)
   }
   const name = findRepeatedName(text, value)
   if (name === undefined) return value
   const what = `the name ${JSON.stringify(truncateText(name, 100))} twice`
   throw new PlanError('payload_incomplete', `Nothing was sent: an object of the context has ${what}`)
+}
+
+/** Most messages of V8 end with the place: "Expected double-quoted property name in JSON at … (line 3 column 1)". */
+function describeBrokenJson(text: string, { message }: Error): PlanError {
+  const { line = '1', column } = /\(line (?<line>\d+) column (?<column>\d+)\)$/.exec(message)?.groups ?? {}
+  const broken = text.split('\n', Number(line)).at(-1) ?? ''
+  if (column === undefined) return needsModel(1, broken, 'begins like JSON, but the context is no JSON as a whole')
+  const excerpt = broken.slice(Math.max(0, Number(column) - 101))
+  return needsModel(
+    Number(line),
+    excerpt,
+    `is no JSON from character ${column} on, although the context begins like it`,
+  )
 }
 
 /** Parses a JSON object or list; undefined for any other text, and for one with a name twice. */
