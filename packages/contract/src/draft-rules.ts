@@ -152,13 +152,15 @@ function addField(
   draft.set(name, expression ?? todo(`${describeShape(shape)} for ${path}`))
 }
 
-/** An expression that takes the value after the field's name in a text, with the conversion to its type. */
+/**
+ * An expression that takes what follows the field's name in a line, with the conversion to its type: that refuses what
+ * it does not read, while a pattern of digits would end `1,250.00` at its comma.
+ */
 function captureOf(name: string, scalars: PayloadShape['scalars']): string {
-  const isNumber = scalars.has('number') || scalars.has('integer')
-  const pattern = `${name.replaceAll(/[^\p{L}\p{N} ]/gu, '.')}: (${isNumber ? '[0-9.]+' : '.+'})`
+  const pattern = `(?i)${name.replaceAll(/[^\p{L}\p{N} ]/gu, '.')}:(.+)`
   const captured = `capture(context, ${JSON.stringify(pattern)})`
-  if (isNumber) return `number(${captured})`
-  return scalars.has('boolean') ? `yes(${captured})` : captured
+  if (scalars.has('number') || scalars.has('integer')) return `number(${captured})`
+  return scalars.has('boolean') ? `yes(${captured})` : `trim(${captured})`
 }
 
 /**

@@ -9,6 +9,7 @@ import {
 import * as fc from 'fast-check'
 import { expectFast } from '../test/expect-fast.ts'
 import { createEvaluation } from './evaluation.ts'
+import { compileExpression } from './expression.ts'
 import { findSources } from './find-source.ts'
 import { parseRules } from './parse-rules.ts'
 
@@ -27,7 +28,24 @@ function refused(error: string, change: Partial<NonNullable<RefusedRun['details'
   return { error, description: 'Send it to Order intake.', details }
 }
 
+const NO_INPUT = {
+  fields: new Map(),
+  items: [],
+  context: '',
+  inputMessage: '',
+  workflow: { name: '', description: '' },
+  now: new Date(),
+}
+
 const missing = (field: string, closest: string | null = null) => ({ source: 'Order intake', field, closest })
+
+/** Evaluates what the draft proposes for a field that is to be read from a text. */
+function evaluateProposal(name: string, context: string) {
+  const content = draftRules(refused('needs_a_model: x'), [intake])
+  const proposal = new RegExp(`^ {6}${name}: 'todo\\(".*?such as (.*)"\\)'$`, 'm').exec(content)?.[1] ?? ''
+  const expression = compileExpression(JSON.parse(`"${proposal}"`) as string, 'value')
+  return expression.evaluate(createEvaluation({ ...NO_INPUT, context }))
+}
 
 describe('a draft of rules', () => {
   test('gets the closest names of 100 fields among 100 names within 50 ms', async () => {
@@ -77,7 +95,7 @@ deliveries:
     [
       'needs_a_model: x',
       {},
-      /quantity: 'todo\(".* such as number\(capture\(context, \\"quantity: \(\[0-9\.\]\+\)\\"\)\)"\)'/,
+      /quantity: 'todo\(".* such as number\(capture\(context, \\"\(\?i\)quantity:\(\.\+\)\\"\)\)"\)'/,
     ],
     [
       'payload_incomplete: x',
@@ -96,15 +114,18 @@ deliveries:
     if ('errors' in parsed) throw parsed.errors[0]!
     expect(findSources(parsed.rules, [intake]).errors).toEqual([])
     const [rule] = parsed.rules.deliveries
-    const evaluation = createEvaluation({
-      fields: new Map(),
-      items: [],
-      context: '',
-      inputMessage: '',
-      workflow: { name: '', description: '' },
-      now: new Date(),
-    })
+    const evaluation = createEvaluation(NO_INPUT)
     expect(() => rule?.applies(evaluation) === true && rule.values(evaluation)).toThrow(/this is still open: /)
+  })
+
+  test.each([
+    ['order_id', 'Hello,\r\nOrder ID: A-7 \r\nBye', 'A-7'],
+    ['quantity', 'Quantity: 1,250.00 EUR\nBye', 1250],
+    ['quantity', 'quantity:-5', -5],
+    ['paid', 'Paid: No', false],
+  ])('for %s that is to be read from %j proposes an expression for the value as a whole', (name, context, value) => {
+    expect(evaluateProposal(name, context)).toBe(value)
+    expect(() => evaluateProposal('quantity', 'Quantity: 5 or 6')).toThrow(/"5 or 6" is no number/)
   })
 
   test('is valid for any error, names and examples', async () => {
