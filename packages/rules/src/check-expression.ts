@@ -124,7 +124,12 @@ class Checker {
     }
     const fitting = overloads.filter((overload) => fits(overload, target, args))
     if (fitting.length > 0) return common(fitting.map(({ result }) => result))
-    throw this.#fail(describeMismatch(name, target ? [target, ...args] : args), id)
+    // CEL writes its own functions after the value, those of rules take it in brackets.
+    const isMethod = overloads.every((overload) => overload.target !== undefined)
+    const isFunction = overloads.every((overload) => overload.target === undefined)
+    const other = target && isFunction ? `${name}(value, …)` : !target && isMethod ? `value.${name}(…)` : undefined
+    const hint = other === undefined || !/^\w+$/.test(name) ? '' : `; it is written ${other}`
+    throw this.#fail(`${describeMismatch(name, target ? [target, ...args] : args)}${hint}`, id)
   }
 
   #elementOf(type: CelType, what: 'field' | 'item', id: bigint | undefined): CelType {

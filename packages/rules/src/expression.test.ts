@@ -81,6 +81,8 @@ describe('an expression', () => {
 
   test.each([
     ['fields.nowhere', /^there is no field "nowhere"; test it with has\(…\) \(character 7\)$/],
+    ['fields.region && true', /^must be true or false, but is of the type string; yes\(…\) converts a text$/],
+    ['fields.region ? 1 : 2', /^must be true or false, but is of the type string; yes/],
     ['fields.lines[2]', /^there is no item 2; they are counted from 0$/],
     ['substring("abc", 2, 4)', /^a text of 3 characters has none from 2 to 4/],
     ['capture("abc", "x(.)")', /^"abc" has nothing that matches/],
@@ -167,6 +169,22 @@ describe('compileExpression', () => {
     ['feilds.total', /^there is no variable feilds; did you mean fields\?$/],
     ['constructor', /^there is no variable constructor/],
     ['nmber(1)', /^there is no function nmber; did you mean number\?$/],
+    ['fields.region.trim()', /^trim\(…\) cannot be used with dyn; it is written trim\(value, …\)/],
+    [
+      'contains(context, "x")',
+      /^contains\(…\) cannot be used with string and string; it is written value\.contains\(…\)/,
+    ],
+    ...[
+      'fields.größe',
+      'fields.Order ID',
+      'fields."Order ID"',
+      'fields.in',
+      'fields.2nd',
+      'fields.order.größe > 1',
+    ].map((source): [string, RegExp] => [
+      source,
+      /; names such as Order ID, Größe and in are written fields\["Order ID"\]/,
+    ]),
     ['number()', /^number\(…\) cannot be used with nothing/],
     [
       'number(fields.total) * 100',

@@ -81,23 +81,31 @@ function parseSource(source: string) {
   } catch (error) {
     if (error instanceof RangeError) throw new ExpressionError('is nested too deeply')
     const { message, location } = error as Error & { location?: { start: { offset: number } } }
-    throw new ExpressionError(at(describeSyntaxError(message, source), source, location?.start.offset))
+    throw new ExpressionError(
+      at(describeSyntaxError(message, source, location?.start.offset), source, location?.start.offset),
+    )
   }
   throw new ExpressionError('is empty')
 }
 
 /** `<input>:1:3: found & but expecting …` becomes `is no CEL expression: found &`. */
-function describeSyntaxError(message: string, source: string): string {
+function describeSyntaxError(message: string, source: string, position = 0): string {
   const found = /found (?<found>.*?) but expecting/s.exec(message)?.groups?.['found']
   const isCut = source.split(/[([{]/).length > source.split(/[)\]}]/).length
+  const isInName =
+    /\b(?:fields|item)[\w. ]*$/.test(source.slice(0, position)) && /^[\p{L}\p{N}"'.]/u.test(source.slice(position))
   const hint = isCut
     ? 'a bracket is not closed: YAML ends an expression without quotes at " #", and in { } and [ ] at a comma'
-    : `a text needs quotes of its own: '"text"'`
+    : isInName
+      ? 'names such as Order ID, Größe and in are written fields["Order ID"]'
+      : `a text needs quotes of its own: '"text"'`
   return `is no CEL expression${found === undefined ? '' : `: unexpected ${found}`}; ${hint}`
 }
 
 function explain(message: string): string {
   const field = /^field not found: (?<name>.*)$/s.exec(message)?.groups?.['name']
+  const type = /(?:expected bool, got |_\?_:_ applied to '\()(?<type>[\w.]+)/.exec(message)?.groups?.['type']
+  if (type !== undefined) return `must be true or false, but is of the type ${type}; yes(…) converts a text`
   const index = /^index (?<index>-?\d+) out of bounds/.exec(message)?.groups?.['index']
   if (index !== undefined) return `there is no item ${index}; they are counted from 0`
   return field === undefined ? message : `there is no field ${JSON.stringify(field)}; test it with has(…)`

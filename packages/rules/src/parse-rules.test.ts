@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { checkWorkflow } from './check-workflow.ts'
+import { createEvaluation } from './evaluation.ts'
 import { findSources } from './find-source.ts'
 import { expectFast } from '../test/expect-fast.ts'
 import { parseRules, type Rules } from './parse-rules.ts'
@@ -169,6 +170,15 @@ describe('a text', () => {
       expect((await parseInTurns(text)).isKnown).toBe(false)
     },
   )
+})
+
+test('a condition that is a text says how to convert it', async () => {
+  const [rule] = (await rulesOf('deliveries:\n  - to: Desk\n    when: fields.vip')).deliveries
+  const workflow = { name: '', description: '' }
+  const fields = new Map([['vip', 'yes']])
+  const evaluation = createEvaluation({ fields, items: [], context: '', inputMessage: '', workflow, now: new Date() })
+  const message = 'rules.yaml, line 3, delivery 1, when: must be true or false, but is "yes"; yes(…) converts a text'
+  expect(() => rule?.applies(evaluation)).toThrow(message)
 })
 
 describe('findSources', () => {

@@ -357,7 +357,7 @@ class RulesCompiler {
         if (typeof result === 'boolean') return result
         throw new RuleError(
           placeOf([...steps, 'when']),
-          `must be true or false, but is ${JSON.stringify(result).slice(0, 100)}`,
+          `must be true or false, but is ${JSON.stringify(result).slice(0, 100)}${typeof result === 'string' ? '; yes(…) converts a text' : ''}`,
         )
       },
       values,
