@@ -118,6 +118,10 @@ describe('checkDescription', () => {
     expect(checkDescription('Send it to Billing.', sources, 'Only if it is paid.')).toEqual([
       { code: 'rules_needed', message, excerpt: 'Only if it is paid.' },
     ])
+    const different = /^The description and the input message of the trigger name different things, order and invoice\./
+    expect(checkDescription('Send the order to Billing.', sources, 'A new invoice:')).toMatchObject([
+      { message: expect.stringMatching(different), excerpt: 'A new invoice:' },
+    ])
     expect(checkDescription('Send it to Billing.', sources, 'A new order:')).toEqual([])
   })
 

@@ -129,16 +129,16 @@ class DescriptionReader<Source extends { readonly name: string }> {
     const found = MESSAGE.exec(text.toLowerCase())
     if (text === '') return undefined
     const unread = 'The input message of the trigger is neither empty nor such as "A new order:"'
-    const reason = found ? this.#checkNoun(found) : unread
+    const reason = found ? this.#checkNoun(found, 'The description and the input message of the trigger name') : unread
     return reason === undefined ? undefined : { reason, sentence: text }
   }
 
-  #checkNoun({ groups }: RegExpExecArray): string | undefined {
+  #checkNoun({ groups }: RegExpExecArray, texts = 'The description names'): string | undefined {
     const noun = groups?.['all'] ?? groups?.['noun']
     if (noun === undefined) return undefined
     if (!groups?.['all'] && OWN_WORDS.has(noun)) return `The description does not say what ${JSON.stringify(noun)} is`
     this.#noun ??= noun
-    return this.#noun === noun ? undefined : `The description names different things, ${this.#noun} and ${noun}`
+    return this.#noun === noun ? undefined : `${texts} different things, ${this.#noun} and ${noun}`
   }
 
   /** Reads the names of a sentence and its end. */
