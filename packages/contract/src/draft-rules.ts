@@ -77,6 +77,7 @@ export function draftRules(
     const payload = toYaml(draftPayload(code, name, example, run.details), 6)
     return [
       `  - to: ${JSON.stringify(name)}\n`,
+      ...(isList(run) ? ['    for_each: items\n'] : []),
       ...(when === undefined ? [] : [`    when: ${quote(when)}\n`]),
       ...(payload === '' ? [] : [`    payload:\n${payload}`]),
     ].join('')
@@ -84,16 +85,17 @@ export function draftRules(
   return `${toComments(comments)}deliveries:\n${deliveries.join('')}`
 }
 
+/** Whether the context is a list in JSON. */
+const isList = ({ details }: Pick<RefusedRun, 'details'>): boolean =>
+  details?.unusable.some(({ field }) => field === WHOLE_CONTEXT) ?? false
+
 function draftCondition(code: string, { details, error }: RefusedRun): string | undefined {
+  if (isList({ details })) return todo('does each item of the list get a payload? Write true, or a condition')
   if (code === 'no_destination') return todo('does it get a payload? Write true, a condition, or delete this delivery')
   if (code === 'rules_needed')
     return todo(`when does it get a payload? Write true, or a condition for: ${sentenceOf(error)}`)
-  if (code !== 'payload_incomplete' || details?.missing.length !== 0) return undefined
-  const fields = new Set(details.unusable.map(({ field }) => field))
-  if (fields.size > (fields.has(WHOLE_CONTEXT) ? 1 : 0)) return undefined
-  return todo(
-    `may it be sent without the values of ${[...fields, ...details.unused].slice(0, 5).join(', ')}? Then write true`,
-  )
+  if (code !== 'payload_incomplete' || details?.missing.length !== 0 || details.unusable.length > 0) return undefined
+  return todo(`may it be sent without the values of ${details.unused.slice(0, 5).join(', ')}? Then write true`)
 }
 
 /** The sentence of the description that was not understood. */
@@ -117,6 +119,12 @@ function draftPayload(
     }
   }
   for (const { field, closest } of details?.missing.filter((entry) => entry.source === source) ?? []) {
+    if (isList({ details })) {
+      // Other fields are filled from the item, by name.
+      const name = closest?.startsWith('[].') ? closest.slice('[].'.length) : undefined
+      if (name !== undefined) addField(draft, example, field, (shape) => readName(name, shape, 'item'))
+      continue
+    }
     addField(draft, example, field, (shape) => {
       if (closest !== null) return readName(closest, shape)
       const [unused] = details?.unused ?? []
@@ -164,13 +172,13 @@ function captureOf(name: string, scalars: PayloadShape['scalars']): string {
 }
 
 /**
- * The conversion of the named value to the type of the example; undefined if the name is in a list, or the example no
- * plain value.
+ * The conversion of the named value of a variable to the type of the example; undefined if the name is in a list, or
+ * the example no plain value.
  */
-function readName(name: string, { scalars, object, list }: PayloadShape): string | undefined {
+function readName(name: string, { scalars, object, list }: PayloadShape, variable = 'fields'): string | undefined {
   if (name.includes('[]') || object) return undefined
   const names = name.split(/\.(?=\S)/u)
-  const field = `fields${names.map(accessName).join('')}`
+  const field = `${variable}${names.map(accessName).join('')}`
   if (list) return `list(${field})`
   if (scalars.has('number') || scalars.has('integer')) return `number(${field})`
   return scalars.has('boolean') ? `yes(${field})` : scalars.has('string') ? `text(${field})` : field

@@ -83,6 +83,28 @@ deliveries:
 `)
   })
 
+  test('sends the items of a list, with what they have under similar names', () => {
+    const run = refused('payload_incomplete: a list', {
+      missing: [
+        missing('order_id'),
+        missing('customer.name', '[].customer.full_name'),
+        missing('quantity', '[].amount'),
+        missing('tags', '[].lines[].tag'),
+      ],
+      unusable: [{ source: 'Order intake', field: 'the context', reason: 'a list' }],
+    })
+    expect(draftRules(run, [intake])).toContain(`
+  - to: "Order intake"
+    for_each: items
+    when: 'todo("does each item of the list get a payload? Write true, or a condition")'
+    payload:
+      customer:
+        name: text(item.customer.full_name)
+      quantity: number(item.amount)
+      tags: 'todo("a list for tags")'
+`)
+  })
+
   test.each([
     ['no_destination: none', {}, /when: 'todo\("does it get a payload\?/],
     ['rules_needed: no. The sentence is: "If it\'s paid."', {}, /when: 'todo\(".*If it''s paid\.\\""\)'/],
@@ -90,7 +112,7 @@ deliveries:
     [
       'payload_incomplete: x',
       { unusable: [{ source: 'Order intake', field: 'the context', reason: 'a list' }] },
-      /when: 'todo\("may it be sent without the values of the context\?/,
+      /for_each: items\n    when: 'todo\("does each item of the list get a payload\?/,
     ],
     [
       'needs_a_model: x',
