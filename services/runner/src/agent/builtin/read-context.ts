@@ -24,10 +24,12 @@ export function isLikeJson(text: string): boolean {
 }
 
 /**
- * A name begins with a letter, a digit, `_`, `@` or `$`, and has no sign of Markdown, JSON or HTML: those have values
- * of their own.
+ * A name begins with a letter, a digit, `_`, `@`, `$`, `¿` or `№`, and has no sign of Markdown, JSON or HTML: those
+ * have values of their own. It may have a unit in brackets (`Weight [kg]`, not a link `[text](address)`) and the mark
+ * of a required field (`Name*`).
  */
-const LINE = /^(?<name>[\p{L}\p{N}_@$][^:：*`<>|"{}[\]]{0,199}?)\s{0,9}[:：](?<value>.*)$/su
+const LINE =
+  /^(?<name>[\p{L}\p{N}_@$¿№](?:[^:：*`<>|"{}[\]]|\[[^:：*`<>|"{}[\]]{1,40}\](?!\()){0,199}?)\s{0,9}\*?\s{0,9}[:：](?<value>.*)$/su
 
 function readLines(text: string): Map<string, { name: string; values: string[] }> {
   const lines = new Map<string, { name: string; values: Set<string> }>()
