@@ -9,11 +9,13 @@ export function fieldsOf(text: string): string[] {
   } catch {
     // Lines.
   }
-  const names = text.split('\n').flatMap((line) => /^\s*([^:]{1,60}?)\s*:\s*\S/.exec(line)?.slice(1) ?? [])
+  const names = text.split('\n').flatMap((line) => /^\s*([^:：]{1,60}?)\s*[:：]\s*\S/.exec(line)?.slice(1) ?? [])
   return [...new Set(names)].slice(0, MAX_FIELDS).map((name) => `fields${memberOf(name)}`)
 }
 
-const memberOf = (name: string) => (/^[A-Za-z_]\w*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`)
+/** After a dot, CEL takes these words for something else. */
+const memberOf = (name: string) =>
+  /^(?!(?:in|true|false|null)$)[A-Za-z_]\w*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
 
 function pathsOf(value: unknown, path: string): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path]
