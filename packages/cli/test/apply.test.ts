@@ -337,6 +337,15 @@ describe('the workflows of a manifest', () => {
     const ruled = await apply({ ...manifest(), workflows })
     expect(ruled).toMatchObject({ exitStatus: 0 })
     expect(ruled.json()).toMatchObject({ warnings: [] })
+    // Each run would fail, also with the example of a stored source.
+    const foreign = rules('deliveries: [{ to: order INTAKE, payload: { ordr: "1" } }]')
+    const message = expect.stringMatching(/line 1, .*payload\.ordr: is not in the example; the fields here are "/)
+    for (const each of [withWorkflow(foreign), { ...manifest(), workflows: [{ name: 'Forward', ...foreign }] }]) {
+      const warned = [{ code: 'rules_invalid', path: 'workflows[0].files[0].content', message }]
+      expect((await apply(each, '--dry-run')).json()).toMatchObject({ warnings: warned })
+    }
+    const executed = withWorkflow({ ...foreign, model: 'fast' })
+    expect((await apply(executed, '--dry-run')).json()).toMatchObject({ warnings: [] })
   })
 
   test('have no warning of a source that another file, or the database in another case, has too', async () => {

@@ -1,5 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { checkDescription, findNamedSources, type WorkflowWarningOut } from '@workflow-service/contract'
+import {
+  checkDescription,
+  findNamedSources,
+  findPayloadMismatches,
+  type WorkflowWarningOut,
+} from '@workflow-service/contract'
+import type { Rules } from './parse-rules.ts'
 import type { RuleError } from './rule-place.ts'
 
 /** What the built-in agent would do with a workflow. */
@@ -10,6 +16,13 @@ export interface WorkflowCheck<Source> {
   readonly unknownNames: readonly string[]
   /** The errors of its rules, or what is wrong with its description if it has no rules. */
   readonly warnings: readonly WorkflowWarningOut[]
+}
+
+interface CheckOptions<Source> {
+  /** That of `parseRules`. */
+  readonly waitForTurn?: () => Promise<void>
+  /** Reads the example of a source that rules name. */
+  readonly readExample?: (source: Source) => Promise<Record<string, unknown> | undefined>
 }
 
 /**
@@ -27,7 +40,7 @@ export async function checkWorkflow<Source extends { readonly name: string }>(
     readonly input_message?: string
   },
   sources: readonly Source[],
-  waitForTurn?: () => Promise<void>,
+  options?: CheckOptions<Source>,
 ): Promise<WorkflowCheck<Source>> {
   const { description, rules, is_builtin: isBuiltIn = true, input_message: inputMessage } = workflow
   await nextTurn()
@@ -39,21 +52,48 @@ export async function checkWorkflow<Source extends { readonly name: string }>(
     const unknownNames = warnings.flatMap(({ code, excerpt }) => (code === 'unknown_source_named' ? [excerpt] : []))
     return { sources: named, unknownNames, warnings }
   }
-  const { checked, errors } = await checkRules(rules, sources, waitForTurn)
-  const warnings = (isBuiltIn ? errors : []).map(({ message }) => ({ code: 'rules_invalid', message, excerpt: '' }))
+  const { checked, errors, mismatches } = await checkRules(rules, sources, options)
+  const warnings = (isBuiltIn ? [...errors, ...mismatches] : []).map(({ message }) => ({
+    code: 'rules_invalid',
+    message,
+    excerpt: '',
+  }))
   return { sources: checked, unknownNames: [], warnings }
 }
 
-/** Every error of the rules, and the sources that they name. `waitForTurn` is that of `parseRules`. */
+const MAX_MISMATCHES = 20
+
+type CheckError = Pick<RuleError, 'line' | 'message'>
+
+/**
+ * Every error of the rules, and the sources that they name. `mismatches`: fields of payloads that the examples of their
+ * sources do not have, with which each run fails; the rules can be saved, since examples change too.
+ */
 export async function checkRules<Source extends { readonly name: string }>(
   rules: string,
   sources: readonly Source[],
-  waitForTurn?: () => Promise<void>,
-): Promise<{ checked: Source[]; errors: readonly Pick<RuleError, 'line' | 'message'>[] }> {
+  { waitForTurn, readExample }: CheckOptions<Source> = {},
+): Promise<{ checked: Source[]; errors: readonly CheckError[]; mismatches: readonly CheckError[] }> {
   const { findSources, parseRules } = await import('./index.ts')
   const parsed = await parseRules(rules, waitForTurn)
-  if ('errors' in parsed) return { checked: [], errors: parsed.errors }
+  if ('errors' in parsed) return { checked: [], errors: parsed.errors, mismatches: [] }
   const { found, errors } = findSources(parsed.rules, sources)
   const checked = [...new Set(found.filter((source) => source !== undefined))]
-  return { checked, errors }
+  const mismatches: CheckError[] = []
+  for (const source of readExample ? checked : []) {
+    const example = await readExample?.(source)
+    await nextTurn()
+    const ofSource = parsed.rules.deliveries.filter((_, index) => found[index] === source)
+    if (example) mismatches.push(...findForeignFields(example, ofSource))
+  }
+  return { checked, errors, mismatches: mismatches.slice(0, MAX_MISMATCHES) }
+}
+
+function findForeignFields(example: Record<string, unknown>, deliveries: Rules['deliveries']): RuleError[] {
+  return deliveries.flatMap(({ payload, errorAt }) =>
+    findPayloadMismatches(example, payload)
+      // The values are expressions, which have no type yet.
+      .filter(({ code }) => code === 'extra_forbidden')
+      .map(({ field, message }) => errorAt(['payload', ...field.split('.')], message)),
+  )
 }

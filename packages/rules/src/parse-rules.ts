@@ -80,6 +80,8 @@ export interface Rule {
   expand(evaluation: Evaluation): readonly { readonly evaluation: Evaluation; readonly item?: JsonValue }[]
   /** Evaluates the condition. @throws RuleError */
   applies(evaluation: Evaluation): boolean
+  /** The payload as the file has it: texts are expressions. */
+  readonly payload: Readonly<Record<string, unknown>>
   /** Evaluates the payload's values; empty if the file gives none. @throws RuleError */
   readonly values: (this: void, evaluation: Evaluation) => { [name: string]: JsonValue }
   /** An error at a key of the delivery, or at the delivery itself. */
@@ -348,6 +350,7 @@ class RulesCompiler {
     const values = this.#compileObject(payload, [...steps, 'payload'])
     return {
       to,
+      payload,
       expand: (evaluation) =>
         items
           ?.evaluateItems(evaluation)

@@ -376,6 +376,17 @@ describe('rules', () => {
     expect((await saveRules(RULES, described)).status).toBe(200)
     expect((await read(acme.member, described.id)).body.warnings).toEqual([])
     expect(await readiness(acme.member, described.id)).toMatchObject({ sources: [{ name: 'Big deals' }], warnings: [] })
+    const foreign = RULES.replace('- to: Big deals', '- to: Big deals\n    payload: { ordr: "1" }')
+    const { id: rulesId, version } = (await read(acme.member, described.id)).body.files[0]!
+    const changed = { name: 'rules.yaml', path: [], content: foreign, version }
+    expect((await saveFile(acme.member, described.id, rulesId, changed)).status).toBe(200)
+    const mismatch = expect.stringMatching(/line 3, .*payload\.ordr: is not in the example; the fields here are "/)
+    expect((await read(acme.member, described.id)).body.warnings).toMatchObject([
+      { code: 'rules_invalid', message: mismatch },
+    ])
+    const body = { content: foreign }
+    const checked = await app.call(acme.member, 'checkRules', { params: { workflow_id: described.id }, body })
+    expect(checked.body.errors).toMatchObject([{ line: 3, message: mismatch }])
     await app.db.pool.query('UPDATE webhook_sources SET deleted_at = now() WHERE id = $1', [source])
     const invalid = [{ code: 'rules_invalid', message: expect.stringContaining('no webhook source "Big deals"') }]
     expect((await read(acme.member, described.id)).body.warnings).toMatchObject(invalid)

@@ -7,6 +7,7 @@ import {
   listSourceStates,
   normalizedName,
   readDefaultModel,
+  readSources,
 } from '@workflow-service/database'
 import { checkRules, checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
@@ -53,16 +54,21 @@ export async function checkManifests(
           if (warning) warnings.push({ ...at(path), workflow: name, ...warning })
         }
       }
+      const isBuiltIn = (workflow.model ?? (defaultModel ??= await readDefaultModel(db))) === 'builtin'
       const rulesIndex = parts.findIndex(isRulesFile)
       if (rulesIndex === -1) {
-        const model = workflow.model ?? (defaultModel ??= await readDefaultModel(db))
         const fired = triggers.find(({ is_active = true, trigger_source: from }) => is_active && from.slug === 'api')
-        const texts = { description, rules: null, is_builtin: model === 'builtin', input_message: fired?.input_message }
+        const texts = { description, rules: null, is_builtin: isBuiltIn, input_message: fired?.input_message }
         const check = await checkWorkflow(texts, sources)
         warnings.push(...check.warnings.map((warning) => ({ ...at('description'), workflow: name, ...warning })))
       } else {
-        const check = await checkRules(parts[rulesIndex]?.content ?? '', sources)
-        errors.push(...check.errors.map(({ message }) => ({ ...at(`files[${rulesIndex}].content`), message })))
+        const place = at(`files[${rulesIndex}].content`)
+        const readExample = async ({ id, example_request_body: given }: Source) =>
+          given ?? (await readSources(db, idOf(file.manifest), id ? [id] : []))[0]?.exampleRequestBody
+        const check = await checkRules(parts[rulesIndex]?.content ?? '', sources, isBuiltIn ? { readExample } : {})
+        errors.push(...check.errors.map(({ message }) => ({ ...place, message })))
+        const warned = { ...place, workflow: name, code: 'rules_invalid', excerpt: '' }
+        warnings.push(...check.mismatches.map(({ message }) => ({ ...warned, message })))
       }
     }
   }
@@ -107,11 +113,18 @@ export function formatWarnings(warnings: readonly ManifestWarning[]): string {
   return lines.join('')
 }
 
+/** A webhook source of a manifest, or a stored one, whose example is not read yet. */
+interface Source {
+  readonly id?: string
+  readonly name: string
+  readonly example_request_body?: Record<string, unknown>
+}
+
 /**
  * The webhook sources that the organization will have: those of its manifests, and the stored ones that they do not
  * change.
  */
-async function listSources(db: Db, manifest: Manifest, files: readonly ManifestFile[]): Promise<{ name: string }[]> {
+async function listSources(db: Db, manifest: Manifest, files: readonly ManifestFile[]): Promise<Source[]> {
   const organizationId = idOf(manifest)
   const named = files
     .filter((file) => idOf(file.manifest) === organizationId)
@@ -119,7 +132,7 @@ async function listSources(db: Db, manifest: Manifest, files: readonly ManifestF
   const changed = new Set(named.map(({ id }) => id?.toLowerCase()))
   const kept = (await listSourceStates(db, organizationId)).filter(({ id }) => !changed.has(id))
   // Several files may name one source, and in another case than the stored one.
-  return [...new Map([...kept, ...named].map(({ name }) => [normalizedName(name), { name }])).values()]
+  return [...new Map([...kept, ...named].map((source: Source) => [normalizedName(source.name), source])).values()]
 }
 
 function idOf({ organization: { id, name } }: Manifest): string {

@@ -89,7 +89,7 @@ export type WorkflowDetailOut = Static<typeof WorkflowDetailOut>
 
 export const WorkflowWarningOut = Closed('WorkflowWarningOut', 'Why runs may not do what the author wants.', {
   code: Str(
-    '`no_source_named`, `unknown_source_named`, `rules_needed`, or `rules_invalid`: the workflow has a `rules.yaml` with an error. More may be added.',
+    '`no_source_named`, `unknown_source_named`, `rules_needed`, or `rules_invalid`: the workflow has a `rules.yaml` with an error, or with a field that the example of its webhook source does not have. More may be added.',
   ),
   message: Str('For people, without a period at the end.'),
   excerpt: Str('What it is about: a name, or a sentence of the description; may be empty.'),
@@ -215,7 +215,7 @@ export const RulesCheckOut = Closed('RulesCheckOut', 'What is wrong with rules.'
       line: Nullable(Int('From 1; null: of the whole file.')),
       message: Str('With its place.'),
     }),
-    'At most 20; none if they can be followed.',
+    'None if they can be followed. Fields that an example does not have are listed, but do not keep rules from being saved.',
   ),
 })
 export const VersionQuery = Parameters({

@@ -7,7 +7,7 @@ import {
   findTimingErrors,
   isRulesFile,
 } from '@workflow-service/contract'
-import { listSourceStates, readAppFile, readWorkflowTexts } from '@workflow-service/database'
+import { listSourceStates, readAppFile, readSources, readWorkflowTexts } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppRequestOf, AppRules } from '../app-handlers.ts'
@@ -15,22 +15,27 @@ import type { AppRequestOf, AppRules } from '../app-handlers.ts'
 type CheckContext = Pick<AppServiceContext, 'db' | 'waitForTurn'>
 type SourceState = Awaited<ReturnType<typeof listSourceStates>>[number]
 
+const optionsFor = ({ db, waitForTurn }: CheckContext, organizationId: string) => ({
+  waitForTurn: () => waitForTurn(organizationId),
+  readExample: async ({ id }: SourceState) => (await readSources(db, organizationId, [id]))[0]?.exampleRequestBody,
+})
+
 /** Checks a workflow of the organization as the built-in agent reads it. The caller knows that the person sees it. */
 export async function checkStoredWorkflow(
-  { db, waitForTurn }: CheckContext,
+  ctx: CheckContext,
   organizationId: string,
   workflowId: string,
 ): Promise<WorkflowCheck<SourceState>> {
-  const [texts] = await readWorkflowTexts(db, organizationId, [workflowId])
-  const sources = await listSourceStates(db, organizationId)
-  return await checkWorkflow(texts ?? { description: '', rules: null }, sources, () => waitForTurn(organizationId))
+  const [texts] = await readWorkflowTexts(ctx.db, organizationId, [workflowId])
+  const sources = await listSourceStates(ctx.db, organizationId)
+  return await checkWorkflow(texts ?? { description: '', rules: null }, sources, optionsFor(ctx, organizationId))
 }
 
 /** Every error of rules that are not saved. */
-export async function checkUnsavedRules({ db, waitForTurn }: CheckContext, organizationId: string, content: string) {
-  const sources = await listSourceStates(db, organizationId)
-  const { errors } = await checkRules(content, sources, () => waitForTurn(organizationId))
-  return errors
+export async function checkUnsavedRules(ctx: CheckContext, organizationId: string, content: string) {
+  const sources = await listSourceStates(ctx.db, organizationId)
+  const { errors, mismatches } = await checkRules(content, sources, optionsFor(ctx, organizationId))
+  return [...errors, ...mismatches]
 }
 
 /** Checks the content of a file that is about to be saved, if its name is that of rules, a PDF or an image. */
@@ -40,7 +45,9 @@ export async function checkContent(
 ): Promise<FieldError[]> {
   const { name, content } = body
   if (isRulesFile(body)) {
-    const errors = await checkUnsavedRules(ctx, principal.organizationId, content)
+    const { organizationId } = principal
+    const { waitForTurn } = optionsFor(ctx, organizationId)
+    const { errors } = await checkRules(content, await listSourceStates(ctx.db, organizationId), { waitForTurn })
     return errors.map(({ message }) => errorAt('content', message))
   }
   const message = findMediaError(name, content)
