@@ -42,11 +42,11 @@ export function paramsOf(path: string, schemaOf: (name: string) => TSchema | und
 /** Completes each row with its id and with what its route says. `schemas`: the parameters of paths, by name. */
 export function defineOperations<
   Rows extends Record<string, OperationRow<BaseOperation>>,
-  Schemas extends Record<string, TSchema>,
+  Schemas extends Record<ParamName<Rows[keyof Rows]['route']>, TSchema>,
 >(rows: Rows, schemas: Schemas) {
   const operations = Object.entries(rows).map(([id, row]) => {
     const [method, path = ''] = row.route.split(' ')
-    return [id, { id, method, path, ...paramsOf(path, (name) => schemas[name]), ...row }]
+    return [id, { id, method, path, ...paramsOf(path, (name) => (schemas as Record<string, TSchema>)[name]), ...row }]
   })
   return Object.fromEntries(operations) as {
     readonly [Id in keyof Rows]: Rows[Id] & { readonly id: Id } & Routed<Rows[Id]['route'], Schemas>
