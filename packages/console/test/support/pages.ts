@@ -4,13 +4,21 @@ import type { Filled } from './fill.ts'
 
 const toKey = (parameter: string) => parameter.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
 
+/** The id of what a parameter names; empty before anything is created. */
+function idOf(parameter: string, filled: Filled | undefined): string {
+  if (!filled) return ''
+  const key = toKey(parameter)
+  if (key in filled) return filled[key as keyof Filled] as string
+  throw new Error(`A path has $${parameter}: add ${key} to what \`fill\` in test/support/fill.ts creates`)
+}
+
 /** A page of the application as tests and screenshots visit it. */
 function toVisit(path: string, isPublic = false) {
   return {
     name: path.slice(1).replaceAll(/\$\w+/g, 'id').replaceAll(/\W+/g, '-') || 'overview',
     path: (filled?: Filled) =>
       // A link without a token says so, and nothing else.
-      `${path.replaceAll(/\$(\w+)/g, (_, name: string) => filled?.[toKey(name) as keyof Filled] ?? '')}${isPublic ? '#no-such-token' : ''}`,
+      `${path.replaceAll(/\$(\w+)/g, (_, name: string) => idOf(name, filled))}${isPublic ? '#no-such-token' : ''}`,
     /** Exists only for something that `fill` creates. */
     needsFilled: path.includes('$'),
     isPublic,
