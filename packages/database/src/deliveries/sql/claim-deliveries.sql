@@ -5,8 +5,7 @@
 --   with the same ids do not deadlock. The steps of a journal are written with the claim, and the session of such a
 --   request is locked first: the next owner of its lease reads either the claim with its steps or neither. Scalar
 --   subqueries find the approval and the person by their keys, and only for a source that needs an approval; FOR SHARE
---   orders the claim and an edit of the URL, which ends the approval. The last case of `kind`: a claim that committed
---   after this statement's snapshot is the only other reason why a row was not inserted.
+--   orders the claim and an edit of the URL, which ends the approval.
 -- Parameters, each a list: $1 ids, $2 organizations, $3 sources, $4 bodies, $5 runs, $6 request ids, $7 sessions, $8
 --   epochs, $9 what is sent again, $10 by whom, $11 whether it has a journal; for each step of a journal: $12
 --   the request, $13 position, $14 kind, $15 data, $16 earlier steps. Rows: one for each request, in their order.
@@ -78,7 +77,6 @@ SELECT checked.id,
     WHEN is_suspended THEN 'organization_suspended'
     WHEN NOT is_approved THEN 'approval_required'
     WHEN is_paused THEN 'source_paused'
-    ELSE 'known'
   END AS kind,
   claimed.created_at AS "createdAt", endpoint_url AS "endpointUrl", signing_secret AS "signingSecret",
   example AS "exampleRequestBody", version, is_first_approval AS "isFirstApproval"
