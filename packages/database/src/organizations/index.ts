@@ -14,7 +14,7 @@ export {
   LONG_QUEUE,
   NEEDS_ATTENTION,
   VERY_LONG_QUEUE,
-  startsWith,
+  startsOfStatus,
   unfinishedStarts,
 } from './starts-by-status.ts'
 export * from './visibility.ts'

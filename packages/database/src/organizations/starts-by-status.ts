@@ -36,7 +36,7 @@ export function unfinishedStarts(ofSessions = 'true'): string {
 }
 
 /** What to read starts of this status from, for a statement whose $1 is the organization. */
-export function startsWith(status: RunStatus | undefined, ofSessions?: string): string {
+export function startsOfStatus(status: RunStatus | undefined, ofSessions?: string): string {
   if (status === 'queued') return unfinishedStarts(ofSessions)
   if (status === 'running') return RUNNING
   return status === 'waiting' ? WAITING : 'starts'

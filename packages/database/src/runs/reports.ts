@@ -5,7 +5,7 @@
 import type { ApprovalOut, DeliveryDetailOut, JournalStep, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import type { Db } from '../connection/index.ts'
-import { hasStatus, startsWith } from '../organizations/index.ts'
+import { hasStatus, startsOfStatus } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
 import type { RunQuery } from './run-lists.ts'
@@ -30,7 +30,7 @@ export async function listRuns(db: Db, organizationId: string, filter: RunFilter
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
   const { rows } = await db.pool.query<RunRow>(
     `SELECT id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at
-     FROM ${startsWith(status, sessionId && `sessions.id = ${escapeLiteral(sessionId)}`)}
+     FROM ${startsOfStatus(status, sessionId && `sessions.id = ${escapeLiteral(sessionId)}`)}
      WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
        ${status ? `AND ${hasStatus(status)}` : ''}
        ${workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''}

@@ -13,7 +13,7 @@ import {
   NEEDS_ATTENTION,
   readFound,
   rowsWithIds,
-  startsWith,
+  startsOfStatus,
   USER_NAME,
   type Viewer,
 } from '../organizations/index.ts'
@@ -80,7 +80,7 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
       values,
     )
   }
-  const starts = startsWith(status)
+  const starts = startsOfStatus(status)
   // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the
   // organization.
   const rowsOf = (condition: string, rows: string) =>
