@@ -8,8 +8,8 @@ let counter = 0
 
 /**
  * Creates an id: UUIDv7 (RFC 9562), so that indexes grow at their end. The ids of one process sort in the order in
- * which they were created, also within a millisecond and when the clock steps back: the 12 bits after the version are a
- * counter (section 6.2, method 1). Lists and the audit log are sorted by id.
+ * which they were created, up to 4,096 within a millisecond, or until a clock that stepped back is there again: the 12
+ * bits after the version are a counter (section 6.2, method 1). Lists sort what has the same time by id.
  */
 export function newId(): string {
   const id = randomUUIDv7()

@@ -5,7 +5,7 @@ import { toPrimary } from './connect-to-primary.ts'
 
 export interface MigrateOptions {
   databaseUrl: string
-  /** Called before each wait for a lock that another connection holds, with a sentence that names the connection. */
+  /** Called before each further attempt, with a sentence that names the connection that the last one waited for. */
   onRetry?: (message: string) => void
   /** How long a migration waits for a lock before it lets others pass. Default 5,000. */
   lockTimeoutMs?: number

@@ -75,8 +75,8 @@ export interface ApplyOptions {
  * Applies manifests in one transaction (contract README, "Manifest"): creates and changes what they name, and keeps
  * what they do not name, except inside a workflow, whose users, triggers and files become exactly those of the
  * manifest. Equal rows are not written. Concurrent calls wait for each other. Records an audit event `manifest.applied`
- * for each thing that it creates or changes, except webhook sources, and for each that a person changed to the
- * manifest's values.
+ * for each thing that it creates or changes, except webhook sources and look-ups, and for each that a person changed to
+ * the manifest's values.
  * @throws ManifestError when a manifest conflicts with stored data; then nothing is written.
  * @throws ManifestOverwriteError when it would overwrite what a person changed; then nothing is written.
  */

@@ -217,8 +217,8 @@ const DELETE_PEOPLE = `
  * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns
  * whether there may be more. Several processes may call it at the same time.
  *
- * The row of the organization stays, and those of its keys, without their names: deleting them would make PostgreSQL
- * search all deliveries and starts for references.
+ * The row of the organization stays: the trigger of its deletion would search all deliveries. Those of its keys stay
+ * without their names: API keys are never deleted.
  */
 export async function deleteOrganizationRows(db: Database): Promise<boolean> {
   const { rows } = await db.pool.query<{ id: string }>(

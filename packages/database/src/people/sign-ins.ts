@@ -214,7 +214,7 @@ export async function switchOrganization(
   })
 }
 
-/** Deletes up to `limit` sign-ins, and as many links, that ended a while ago. Returns how many. */
+/** Deletes up to `limit` sign-ins, and as many links, that ended at latest. Returns the larger of both numbers. */
 export async function deleteEndedSignIns(db: Db, limit: number): Promise<number> {
   const key = 'token_sha256'
   const signIns = { table: 'sign_ins', key, where: 'expires_at < now() ORDER BY expires_at' }

@@ -276,7 +276,7 @@ export async function createUser(
 
 /**
  * Changes a user. A changed role and a deactivation end the person's sign-ins to the organization, and its links.
- * `changed`: `version` is not that of the stored values.
+ * `changed_meanwhile`: `version` is not that of the stored values.
  */
 export async function saveUser(
   db: Database,

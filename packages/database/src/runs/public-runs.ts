@@ -12,7 +12,7 @@ const RUN_COLUMNS = `id, workflow_id, session_id, number::float8 AS number, stat
   ) END AS error,
   created_at, started_at, finished_at`
 
-/** Reads a run of the organization with its deliveries, except those that a person sent again. */
+/** Reads a run of the organization with its first 200 deliveries, without those that repeat an earlier one. */
 export async function findPublicRun(db: Db, organizationId: string, runId: string): Promise<PublicRunOut | undefined> {
   const [run] = await queryRows<Omit<PublicRunOut, 'deliveries'>>(
     db,

@@ -169,7 +169,7 @@ export async function listEarlierRuns(
 /** Runs before a run that are searched for a summary. */
 const SUMMARY_SEARCH_RUNS = 1_000
 
-/** The newest summary in the journals of the session's finished runs before run `number`, unless it was emptied. */
+/** The newest summary that was not emptied, in the journals of the session's finished runs before run `number`. */
 export async function readSessionSummary(
   db: Db,
   organizationId: string,

@@ -30,8 +30,8 @@ const TAG_BYTES = 16
 const TEXT_START = 1 + KEY_ID_BYTES + NONCE_BYTES
 
 /**
- * Creates a box that encrypts with AES-256-GCM, with a random 96-bit nonce for each secret and with organization and
- * source as additional data. `keys` are 32 bytes each in base64: the first encrypts, all decrypt.
+ * Creates a box that encrypts with AES-256-GCM, with a random 96-bit nonce for each secret and with its owner as
+ * additional data. `keys` are 32 bytes each in base64: the first encrypts, all decrypt.
  * @throws TypeError when a key is not 32 bytes or there is none.
  */
 export function createSecretBox(keys: readonly string[]) {
@@ -83,7 +83,7 @@ export function createSecretBox(keys: readonly string[]) {
 /** Encrypts secrets at rest. */
 export type SecretBox = ReturnType<typeof createSecretBox>
 
-/** The result of `rotateSecrets`. `failed` has each source or look-up whose secret could not be decrypted, and why. */
+/** The result of `rotateSecrets`. `failed` has the owner of each secret that could not be decrypted, and why. */
 export interface SecretRotation {
   /** Encrypted again, with the first key. */
   rotated: number

@@ -4,7 +4,7 @@ import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { readAttention } from './attention.ts'
 import { countLastDay } from './usage-read.ts'
 
-/** How many payloads that wait are read to find the visible ones. */
+/** How many runs that wait are read to find the visible ones. */
 const MAX_READ = 200
 
 const FIRST_STEPS = `

@@ -27,8 +27,8 @@ const ROWS_OF_SOURCE = 4 * CHUNK_ROWS
 const CHARACTERS_AT_ONCE = 50_000
 
 /**
- * Only older rows are indexed: a row gets its time when its transaction begins, which takes at most 10 s (see
- * `createDatabase`), so that no earlier one is committed afterwards.
+ * Only older rows are indexed: a row gets its time when its transaction begins, which has at most five statements of at
+ * most 5 s each (see `createDatabase`), so that no earlier one is committed afterwards.
  */
 const SETTLED = `now() - interval '30 seconds'`
 

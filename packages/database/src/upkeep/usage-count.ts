@@ -34,8 +34,7 @@ const BATCH_SIZE = 5_000
 
 /**
  * The upper limit of a class of durations in relation to that of the one before. A duration differs from the middle of
- * its class, the geometric mean of the limits, by less than 5 %. Rows of before version 010 have limits of classes of
- * 25 %.
+ * its class, the geometric mean of the limits, by less than 5 %.
  */
 const CLASS_FACTOR = 1.1
 

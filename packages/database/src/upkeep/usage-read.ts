@@ -114,7 +114,7 @@ export interface UsageQuery {
   readonly since?: Date | undefined
   readonly until?: Date | undefined
   readonly by: (typeof USAGE_GROUPS)[number]
-  /** Counts only this workflow, webhook source or API key. */
+  /** Counts only this workflow, webhook source, API key or look-up. */
   readonly thingId?: string | undefined
 }
 
@@ -124,8 +124,8 @@ const HOURLY_UNTIL_DAYS = 3
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * The usage by hour or day, and by workflow, webhook source or API key. A member's counts only the workflows that the
- * member sees; by webhook source or API key it has nothing, because what others do with them is not the member's to
+ * The usage by hour or day, and by workflow, webhook source, API key, look-up or model. A member's counts only the
+ * workflows that the member sees; by the others it has nothing, because what others do with them is not the member's to
  * see.
  */
 export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thingId }: UsageQuery): Promise<UsageOut> {
