@@ -54,8 +54,7 @@ export interface SessionQueue {
   publish(message: SessionMessage | SessionsMessage, properties?: MessageProperties): Promise<PublishOutcome>
   /**
    * Calls the handler for each session of each message, across reconnects. Resolves also while the broker is
-   * unavailable. A message that cannot be read goes to the dead-letter queue with its reason; the handler does not see
-   * it.
+   * unavailable. A message that cannot be read goes to the dead-letter queue; the handler does not see it.
    */
   consume(handler: MessageHandler, options: ConsumeOptions): Promise<Consumer>
   /** Counts the messages in the queue and in the dead-letter queue. Rejects while the broker is unavailable. */

@@ -14,7 +14,7 @@ import { writeJson } from './write-json.ts'
 
 export interface ApiErrorOptions {
   details?: FieldError[]
-  /** Further members of the error body; for the internal API only. */
+  /** Further members of the error body; not for the public API. */
   extra?: Record<string, unknown>
   headers?: Record<string, string>
   cause?: unknown

@@ -113,9 +113,9 @@ interface RouteRequest<Principal> {
 
 /**
  * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
- * the body (400) and authorize again, check all parts (422), run the handler (503 without a free slot), write its
- * answer as JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and `res.locals.answerHeaders` (names and
- * values in turn).
+ * the body (400; 503 without a free slot) and authorize again, take a slot for the answer (503), check all parts (422),
+ * run the handler, write its answer as JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and
+ * `res.locals.answerHeaders` (names and values in turn).
  */
 export function serveOperations<const Table extends OperationTable, Principal>(
   options: OperationsOptions<Table, Principal>,

@@ -77,7 +77,7 @@ const MAX_DROPPED_BYTES = 64 * 1024
 /**
  * Starts an HTTP server; rejects when it cannot listen, with a clear error if the port is taken. Also requests that
  * Node refuses itself get the contract's error shape and status: bad syntax, too large headers (Node: 431), too slow
- * requests (408), CONNECT, an unknown expectation (417).
+ * requests (408), CONNECT.
  */
 export async function startHttpServer(listener: RequestListener, options: HttpServerOptions): Promise<HttpServer> {
   const inFlight = new Set<ServerResponse>()
