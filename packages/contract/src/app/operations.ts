@@ -270,7 +270,7 @@ export const APP_OPERATIONS = completeRows({
     query: Parameters({
       ...sources.PERIOD_QUERY,
       by: Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
-      thing_id: Optional(Uuid('Only of this workflow, webhook source or API key, as `by` says.')),
+      thing_id: Optional(Uuid('Only of this workflow, webhook source, API key or look-up, as `by` says.')),
     }),
     success: ok(overview.UsageOut),
   },
