@@ -130,6 +130,16 @@ describe('a save of a look-up', () => {
     const { status, body } = await save(newId(), change)
     expect([status, body.error.details.map((each) => each.field)]).toEqual([422, [field]])
   })
+
+  test.each([
+    ['http', '?q=1#a', 'The URL must have no query: the tools have it'],
+    ['http', '#a', 'The URL must have no fragment'],
+    ['mcp', '?q=1#a', 'The URL must have no fragment'],
+  ])('says what the URL of the kind %s must not have at its end: %s', async (kind, end, message) => {
+    const tools = kind === 'mcp' ? [{ name: 'find' }] : [FIND]
+    const { body } = await save(newId(), { kind, url: `https://a.example.com/${end}`, tools })
+    expect(body.error.details).toEqual([{ field: 'url', code: 'url_parsing', message }])
+  })
 })
 
 describe('a call of an HTTP look-up', () => {

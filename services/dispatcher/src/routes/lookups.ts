@@ -41,8 +41,9 @@ export function validateLookup(allowed: Subnets): Rule<LookupIn, void> {
     const lookup = input as LookupIn
     const check = checkUrl(lookup.url, allowed)
     if (!check.isAllowed) return [{ field: 'url', code: check.code, message: check.message }]
-    const hasMore = check.url.hash !== '' || (lookup.kind === 'http' && check.url.search !== '')
-    const message = 'The URL must have no query and no fragment: the tools have the query'
+    const hasQuery = lookup.kind === 'http' && check.url.search !== ''
+    const message = hasQuery ? 'The URL must have no query: the tools have it' : 'The URL must have no fragment'
+    const hasMore = hasQuery || check.url.hash !== ''
     const extra = hasMore ? [{ field: 'url', code: 'url_parsing' as const, message }] : []
     return [...extra, ...findLookupErrors(lookup)]
   }
