@@ -13,7 +13,7 @@ import type { DispatcherContext } from './dispatcher-context.ts'
 import { callOneLookup } from './routes/lookups.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 
-/** The calls of a runner in the same process (`infra/compact`). */
+/** The calls of a runner in the same process (`services/compact`). */
 export type LocalCalls = ReturnType<typeof createLocalCalls>
 
 /** Creates them. As the server of the internal API does, a stop takes no further call and waits for those under way. */

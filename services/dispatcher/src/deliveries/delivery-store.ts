@@ -24,7 +24,7 @@ const MAX_BATCH_BYTES = 1_048_576
 
 /**
  * Shorter than the 8 s after which a claimed payload is no longer sent, minus the time of a statement: the caller of a
- * claim that fails in the queue can repeat it, but a payload that is claimed too late ends as `refused`.
+ * claim that fails in the queue can repeat it at once, but a claim that is made too late must be removed first.
  */
 const CLAIM_QUEUE_TIMEOUT_MS = 2_500
 /** Shorter than the same 8 s. */

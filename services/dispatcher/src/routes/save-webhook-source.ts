@@ -61,7 +61,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
   }
 }
 
-/** Checks what a save would refuse before it sends anything, except ids and names. */
+/** Checks what a save would refuse before it sends anything, except ids, names and the quota. */
 export function checkSource({ db }: DispatcherContext): InternalHandlers['checkWebhookSource'] {
   return async ({ params, body }) => {
     assertStoredSecretMayTravel(body, await findWebhookSource(db, params.organization_id, params.source_id))
