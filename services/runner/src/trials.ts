@@ -183,8 +183,10 @@ function boundSteps(steps: readonly NewJournalStep[]) {
 
 function toErrorText({ logger }: Pick<TrialContext, 'logger'>, id: string, error: unknown): string {
   if (error instanceof RunError) return toStorableText(`${error.code}: ${error.message}`).slice(0, 2_000)
-  if (error instanceof RunParkedError) return 'model_busy: The model limits requests. Try again later'
-  if (error instanceof RunInterruptedError || (error as Error).name === 'TimeoutError') {
+  if (error instanceof RunParkedError) return `model_busy: ${error.message}. Try again later`
+  // The runner does not stop, or the trial would be planned again.
+  if (error instanceof RunInterruptedError) return 'organization_suspended: The organization is suspended'
+  if ((error as Error).name === 'TimeoutError') {
     return `timed_out: The trial took longer than ${TRIAL_MS / 60_000} minutes`
   }
   logger.error({ trial_id: id, error: describeError(error) }, 'trial.failed')

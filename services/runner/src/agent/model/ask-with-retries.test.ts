@@ -43,6 +43,7 @@ async function ask(
   const clock = createClock(1_000_000)
   clock.now = () => clock.nowMs + (requests + 1) * aheadMs
   const notes: string[] = []
+  const texts: string[] = []
   const queue = [...errors]
   const reported: unknown[] = []
   let requests = 0
@@ -53,7 +54,10 @@ async function ask(
   const { signal } = new AbortController()
   const ctx = {
     run: { run: { claimedAt: new Date(clock.nowMs).toISOString() }, signal, abort: signal },
-    steps: { all: sinceMs === undefined ? [] : waited, note: async (code: string) => void notes.push(code) },
+    steps: {
+      all: sinceMs === undefined ? [] : waited,
+      note: async (code: string, text: string) => void (notes.push(code), texts.push(text)),
+    },
     config: modelConfig({ maxWaitMs: 3_600_000 }),
     pace: 'openai:x',
     ask() {
@@ -76,7 +80,7 @@ async function ask(
     (answered) => answered.answer,
     (error: unknown) => error,
   )
-  return { result, delays: clock.delays, notes, recorded, reported, requests }
+  return { result, delays: clock.delays, notes, texts, recorded, reported, requests }
 }
 
 /**
@@ -117,9 +121,10 @@ describe('a request that the API limits', () => {
     expect(once.result).toMatchObject({
       name: 'RunParkedError',
       delayMs: 60_250,
-      message: 'It is limited. The run waits, and continues at 1970-01-01 00:17:40 UTC or a little later.',
+      message: 'It is limited',
     })
-    expect(once).toMatchObject({ delays: [], notes: ['run_parked'] })
+    const texts = ['It is limited. The run waits, and continues at 1970-01-01 00:17:40 UTC or a little later.']
+    expect(once).toMatchObject({ delays: [], notes: ['run_parked'], texts })
     const often = await ask(Array.from({ length: 10 }, () => limited()))
     expect(often.result).toMatchObject({ name: 'RunParkedError', delayMs: 10_000 })
     expect(often.delays.reduce((sum, delay) => sum + delay, 0)).toBeLessThanOrEqual(30_000)

@@ -38,8 +38,8 @@ const NOTES = { retry: 'model_retry', limited: 'model_limited', parked: 'run_par
  *
  * While the API limits requests or is unavailable, only time bounds the repetition: AGENT_RATE_LIMIT_SECONDS, over all
  * attempts. Each request waits for its turn at the gate; a run that would be in its slot for more than PARK_AFTER_MS is
- * parked, and a parked run of an unavailable API makes one request each time. After an unreadable answer it repeats the
- * request up to MAX_UNREADABLE times. With a fallback, nothing is parked: it takes over, after its time or for an error
+ * parked, and a parked run of an unavailable API makes one request each time. Of requests with unreadable answers it
+ * makes at most MAX_UNREADABLE. With a fallback, nothing is parked: it takes over, after its time or for an error
  * that only the operator can repair.
  * @throws RunError with the error's code when no retry helps; RunParkedError; ModelOutageError; ModelError of the kind
  *   `too_long`; the reason of the signal that aborted.
@@ -111,7 +111,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
     const until = new Date(clock.now() + parkedMs).toISOString().slice(0, 19).replace('T', ' ')
     const text = `${why}. The run waits, and continues at ${until} UTC or a little later.`
     await steps.note(NOTES.parked, text)
-    throw new RunParkedError(text, parkedMs)
+    throw new RunParkedError(why, parkedMs)
   }
   const givenUp = (firstMs: number): RunError =>
     new RunError('model_unavailable', `${NOT_AVAILABLE} (gave up after ${formatSeconds(clock.monotonic() - firstMs)})`)

@@ -1,0 +1,24 @@
+import { expect, test } from '@jest/globals'
+import { createCapturedLogger } from '@workflow-service/testkit'
+import { RunInterruptedError, RunParkedError } from './run-errors.ts'
+import { planRun, type TrialContext } from './trials.ts'
+
+test.each([
+  [
+    'parked',
+    new RunParkedError('The budget of the workflow for a day is 1.00 EUR, and 1.00 EUR are spent', 1_000),
+    'model_busy: The budget of the workflow for a day is 1.00 EUR, and 1.00 EUR are spent. Try again later',
+  ],
+  ['interrupted', new RunInterruptedError('Suspended'), 'organization_suspended: The organization is suspended'],
+  ['timed out', new DOMException('', 'TimeoutError'), 'timed_out: The trial took longer than 2 minutes'],
+])('says why a trial that was %s came to no end', async (_how, thrown, error) => {
+  const ctx = {
+    agent: () => Promise.reject(thrown),
+    dispatcher: {},
+    runStore: { open: () => ({}) },
+    logger: createCapturedLogger().logger,
+  }
+  const run = { id: '', workflow: {} } as Parameters<typeof planRun>[1]['run']
+  const planned = { run, rules: null, check: () => {}, stopping: new AbortController().signal }
+  expect(await planRun(ctx as unknown as TrialContext, planned)).toMatchObject({ steps: [], error })
+})
