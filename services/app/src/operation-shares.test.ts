@@ -106,4 +106,9 @@ describe('the shares of operations', () => {
     await shares.admit('saveFile', person('b', '3'), '/')
     for (const each of admitted) (await each)!()
   })
+
+  test.each(['getRun', 'getRunPrompts', 'getRulesDraft'])('count %s as heavy, which reads a journal', async (id) => {
+    const release = await createOperationShares({ databasePoolSize: 10 }).admit(id, person('a', '1'), '/')
+    expect(release).toEqual(expect.any(Function))
+  })
 })

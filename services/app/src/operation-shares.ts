@@ -24,6 +24,7 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'listApprovals',
   'getRun',
   'getRunPrompts',
+  'getRulesDraft',
   'tryWorkflow',
   'saveCase',
   'startEvaluation',
