@@ -379,7 +379,7 @@ export const APP_OPERATIONS = completeRows({
   listEvaluations: { summary: 'List the evaluations of a workflow', success: ok(evaluations.EvaluationList) },
   startEvaluation: {
     summary: 'Try all cases of a workflow without sending',
-    description: 'Costs count in the budgets. 409 `evaluations_running` while five of the organization have not ended.',
+    description: 'Costs count in the budgets. 409 `quota_exceeded` while five of the organization have not ended.',
     body: evaluations.EvaluationIn,
     success: { status: 202, schema: evaluations.EvaluationDetailOut, description: 'Accepted: read it again.' },
   },
