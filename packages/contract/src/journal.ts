@@ -140,7 +140,7 @@ export type SendAgain = NonNullable<NonNullable<ToolCallStep['delivery']>['send_
 /**
  * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end
  * properly), the source accepted the same payload before in this run, the same payload may have arrived before, the run
- * reached its limit of payloads or look-ups, or the run cannot end yet.
+ * reached its limit of payloads or look-ups, the run cannot end yet, or no person approved the payload.
  */
 export const TOOL_CALL_ERRORS = [
   'invalid_call',

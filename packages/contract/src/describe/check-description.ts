@@ -50,10 +50,10 @@ export interface ReadDescription<Source> {
  * trigger's input message. Anything else needs rules. Case does not matter, and a line break can end a sentence.
  *
  *     description = [opening "."] {"Send|Forward|Post|Deliver" [object] "to" sources "."}
- *     sources     = SOURCE {("," | "and" | ", then to") SOURCE}
+ *     sources     = SOURCE {("," | "and" | ", and" | ", then to") SOURCE}
  *     opening     = ("A|An|The [new] NOUN" | "New NOUN") "came in|comes in|arrived|arrives"
  *     object      = "it|this|everything" | "every|each|the|all|a|an" NOUN
- *     message     = "" | opening, also without the arrival, also with a colon
+ *     message     = "" | "New" | opening, also without the arrival, all also with a colon
  *
  * NOUN is one word, and everywhere the same: "Send every invoice to A. Send every order to B" is a choice. A SOURCE may
  * be in quotation marks.
