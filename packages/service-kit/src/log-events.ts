@@ -74,7 +74,7 @@ export const LOG_EVENTS = {
   'delivery.outcome_refused': 'An outcome could not be recorded, and is not tried again.',
   'delivery.send_failed': 'Sending a payload failed unexpectedly; its outcome is `unknown`.',
   'delivery.sent_again': 'A model sent a payload again that may have arrived; `reason` is its reason.',
-  'delivery.waiting': 'A runner has waited long for the outcome of a delivery.',
+  'delivery.waiting': 'A runner has waited long for the outcome of a delivery or look-up.',
   'notice.not_made': 'The notices of an organization could not be recorded; it is tried again in a minute.',
   'notice.not_sent': 'A notice could not be sent; it is tried again until it is an hour old.',
   'endpoint.not_reached': 'A request did not reach its endpoint; `detail` is for operators.',

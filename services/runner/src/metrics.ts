@@ -67,7 +67,7 @@ export function createRunnerMetrics(registry: Registry, slots: number, activeSes
     autoRuns: counter('runner_auto_runs_total', 'Auto-runs that were started.'),
     waitingDeliveries: new Gauge({
       name: 'runner_deliveries_waiting',
-      help: 'Deliveries that wait because the dispatcher is unavailable, or their webhook source is at its limit.',
+      help: 'Deliveries and look-ups that wait because the dispatcher is unavailable, or it or their webhook source is at its limit.',
       registers,
     }),
     modelTokens: counter(

@@ -27,9 +27,9 @@ interface OutgoingLookup extends OperationCall {
 
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
-/** A delivery that has waited this long for the dispatcher is logged, once. */
+/** A call that has waited this long for the dispatcher is logged, once. */
 const LOG_WAITING_AFTER_MS = 10_000
-/** Invalid responses to one delivery before the attempt at the run fails. */
+/** Invalid responses to one call before the attempt at the run fails. */
 const MAX_INVALID_RESPONSES = 10
 
 /** What became of a payload. */
@@ -76,7 +76,7 @@ export type DispatcherClient = ReturnType<typeof createDispatcherClient>
 export function createDispatcherClient(options: {
   transport: DispatcherTransport
   logger: Logger
-  /** The number of deliveries that wait until the dispatcher accepts them. */
+  /** The number of deliveries and look-ups that wait until the dispatcher accepts them. */
   waitingDeliveries: Pick<Gauge, 'inc' | 'dec'>
   /** A monotonic clock in milliseconds; tests set another one. */
   now?: () => number
