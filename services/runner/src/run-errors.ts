@@ -18,7 +18,10 @@ export class LeaseLostError extends Error {
   override message = 'The lease of the session is lost'
 }
 
-/** The runner is stopping: the run neither succeeded nor failed, and continues later from its journal. */
+/**
+ * The runner stops, or the organization is suspended: the run neither succeeded nor failed, and continues later from its
+ * journal.
+ */
 export class RunInterruptedError extends Error {
   override name = 'RunInterruptedError'
 

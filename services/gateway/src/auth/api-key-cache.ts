@@ -39,7 +39,7 @@ interface CachedPrincipal {
 
 /** Together with the at most 2 s of a look-up, a revoked key stops within 5 s (contract README, "Authentication"). */
 const LIFETIME_MS = 3_000
-/** How long an entry shows, after its lifetime, that a key was valid. */
+/** How long after it was read an entry shows that a key was valid. */
 const EXPECTED_MS = 600_000
 const MAX_CACHED_KEYS = 50_000
 const MAX_KEYS_PER_STATEMENT = 200

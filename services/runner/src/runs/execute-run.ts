@@ -34,7 +34,7 @@ export type RunOutcome =
   /** `isRecorded`: with the outcome of its last delivery, and the session is released. */
   | { readonly kind: 'succeeded'; readonly isRecorded: boolean }
   | { readonly kind: 'failed'; readonly error: string }
-  /** The runner stops. The run continues later from its journal. */
+  /** By a RunInterruptedError. The run continues later from its journal. */
   | { readonly kind: 'interrupted' }
   /** The run waits for something that takes long, and continues from its journal after the delay. */
   | { readonly kind: 'parked'; readonly delayMs: number }

@@ -19,13 +19,14 @@ import { PlanError, REFUSALS } from './plan-error.ts'
 import { type ReadContext, readContext } from './read-context.ts'
 
 /**
- * The agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
- * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
+ * The agent that needs no model and no network (contract README, "The built-in agent"). It sends what the workflow's
+ * `rules.yaml` asks for; without one, a payload that is filled from the context to every webhook source that the
+ * description names, in order of appearance.
  *
  * The whole plan, delivery ids included, is in the journal before anything is sent, so that a resumed run sends the
  * same payloads. A plan that is wrong in one part sends nothing: a wrong payload cannot be taken back, while a start
- * can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not
- * accepted fails the run, after the other payloads were sent.
+ * can be repeated. The agent cannot correct a payload: one that is not accepted fails the run, after the other
+ * payloads were sent.
  */
 export const builtinAgent: Agent = async (run) => {
   run.signal.throwIfAborted()
