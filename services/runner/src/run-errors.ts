@@ -19,8 +19,8 @@ export class LeaseLostError extends Error {
 }
 
 /**
- * The runner stops, or the organization is suspended: the run neither succeeded nor failed, and continues later from its
- * journal.
+ * The runner stops, or the organization is suspended: the run neither succeeded nor failed, and continues later from
+ * its journal.
  */
 export class RunInterruptedError extends Error {
   override name = 'RunInterruptedError'

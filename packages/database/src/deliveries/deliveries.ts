@@ -132,9 +132,9 @@ const CLAIM_DELIVERIES = statement(
 /**
  * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it,
  * that the lease is the session's current one. Claims nothing for a suspended organization, nor a payload without the
- * approval that its source asks for. Of all calls with one id, at most one gets `claimed`, unless its record was removed
- * (`removeUnsentDelivery`); the steps of its journal are written with it. The ids must differ: a dispatcher runs the
- * calls for one id one after the other.
+ * approval that its source asks for. Of all calls with one id, at most one gets `claimed`, unless its record was
+ * removed (`removeUnsentDelivery`); the steps of its journal are written with it. The ids must differ: a dispatcher
+ * runs the calls for one id one after the other.
  */
 export async function claimDeliveries(
   db: Connection,

@@ -82,9 +82,9 @@ export interface AgentHooks {
  * resumed run continues with the tool calls in the journal, and asks the model only for answers that the journal does
  * not have.
  *
- * The tool `end_run` ends the run, and so do two texts in turn once a payload was accepted. The run fails when the model
- * says so, when a payload was not accepted and the model never tried again, when the model refuses, is cut off or is
- * unavailable, when two other answers in turn bring it no further, after MAX_TURNS answers, and when it has used its
+ * The tool `end_run` ends the run, and so do two texts in turn once a payload was accepted. The run fails when the
+ * model says so, when a payload was not accepted and the model never tried again, when the model refuses, is cut off or
+ * is unavailable, when two other answers in turn bring it no further, after MAX_TURNS answers, and when it has used its
  * tokens.
  */
 export function createModelAgent(
