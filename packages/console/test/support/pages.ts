@@ -8,7 +8,7 @@ const toKey = (parameter: string) => parameter.replaceAll(/_(.)/g, (_, letter: s
 function idOf(parameter: string, filled: Filled | undefined): string {
   if (!filled) return ''
   const key = toKey(parameter)
-  if (key in filled) return filled[key as keyof Filled] as string
+  if (key in filled) return filled[key as keyof Filled]
   throw new Error(`A path has $${parameter}: add ${key} to what \`fill\` in test/support/fill.ts creates`)
 }
 
