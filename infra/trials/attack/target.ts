@@ -156,7 +156,7 @@ async function readEnded({ pool }: System, ids: readonly string[]): Promise<Ende
 
 /** What is measured of the victim's requests. Its starts are measured until the payload has arrived. */
 export const LATENCY_KINDS = ['reads', 'starts', 'appReads', 'appSaves'] as const
-export type LatencyKind = (typeof LATENCY_KINDS)[number]
+type LatencyKind = (typeof LATENCY_KINDS)[number]
 
 /** What the victim noticed of a load, in ms. */
 export type VictimLatency = Readonly<Record<LatencyKind, { readonly p95: number; readonly max: number }>>

@@ -29,7 +29,7 @@ export async function startReceiver(answer: (arrival: Arrival) => Answer = answe
  * Answers by the last part of the path: `slow` after 1 to 3 s; `broken` with 500, 404, a reset connection or, rarely,
  * never; everything else with 204 within 100 ms.
  */
-export function answerByPath({ path, text }: Pick<Arrival, 'path' | 'text'>): Answer {
+function answerByPath({ path, text }: Pick<Arrival, 'path' | 'text'>): Answer {
   const chance = hash(text) % 100
   if (path.endsWith('/slow')) return { status: 204, delayMs: 1_000 + 20 * chance }
   if (!path.endsWith('/broken')) return { status: 204, delayMs: chance }

@@ -11,7 +11,7 @@ export interface Sample {
   readonly figures: Readonly<Record<string, number>>
 }
 
-export type LatencyName = 'start' | 'api' | 'app' | 'commit'
+type LatencyName = 'start' | 'api' | 'app' | 'commit'
 
 /** Everything that a run of the soak measured. */
 export interface SoakRecord {

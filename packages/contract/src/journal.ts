@@ -142,7 +142,7 @@ export type SendAgain = NonNullable<NonNullable<ToolCallStep['delivery']>['send_
  * properly), the source accepted the same payload before in this run, the same payload may have arrived before, the run
  * reached its limit of payloads or look-ups, the run cannot end yet, or no person approved the payload.
  */
-export const TOOL_CALL_ERRORS = [
+const TOOL_CALL_ERRORS = [
   'invalid_call',
   'duplicate_payload',
   'may_have_arrived',
@@ -195,7 +195,7 @@ export const ToolResultStep = Closed('ToolResultStep', 'The result of a tool cal
 export type ToolResultStep = Static<typeof ToolResultStep>
 
 /** The run waits until a person approves or declines the payload of a tool call (contract README, "Approvals"). */
-export const ApprovalRequestStep = Closed('ApprovalRequestStep', 'A payload that waits for an approval.', {
+const ApprovalRequestStep = Closed('ApprovalRequestStep', 'A payload that waits for an approval.', {
   call_id: CallId,
   delivery_id: Uuid('The delivery that waits; its payload is in the step of the tool call.'),
   source_name: Str("The webhook source's name at that time."),
@@ -203,7 +203,7 @@ export const ApprovalRequestStep = Closed('ApprovalRequestStep', 'A payload that
 })
 
 /** The decision on a payload; recorded when the run continues. */
-export const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision on a payload that waited.', {
+const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision on a payload that waited.', {
   call_id: CallId,
   delivery_id: Uuid('The delivery.'),
   decision: StringEnum(APPROVAL_DECISIONS, 'The decision.'),

@@ -3,14 +3,14 @@ import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static }
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from './schema/values.ts'
 
 /** The notices that people choose (docs/application.md, "Notices"). */
-export const NOTICE_KINDS = ['failures', 'approvals', 'sources', 'keys'] as const
+const NOTICE_KINDS = ['failures', 'approvals', 'sources', 'keys'] as const
 export type NoticeKind = (typeof NOTICE_KINDS)[number]
 
 /** The events for programs that an organization chooses (contract README, "Events"). */
-export const RUN_EVENT_TYPES = ['run.failed', 'run.cancelled', 'approval.waiting'] as const
+const RUN_EVENT_TYPES = ['run.failed', 'run.cancelled', 'approval.waiting'] as const
 export type RunEventType = (typeof RUN_EVENT_TYPES)[number]
 
-export const NOTICE_TYPES = [
+const NOTICE_TYPES = [
   ...RUN_EVENT_TYPES,
   'notice.failures',
   'notice.approvals',

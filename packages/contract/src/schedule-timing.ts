@@ -4,7 +4,7 @@ import { Closed, Nullable, type Static } from './schema/objects.ts'
 import { Int, Str } from './schema/values.ts'
 
 /** The day of a monthly schedule that is the last of each month. */
-export const LAST_DAY = 31
+const LAST_DAY = 31
 
 export const ScheduleTiming = Closed('ScheduleTiming', 'When a schedule is due, by the clock of a place.', {
   time: Str('The time of day; of an hourly schedule, its minute.', {

@@ -12,7 +12,6 @@ export {
   foldCase,
   type ChangeNotice,
   type ChangeListener,
-  type ChangeNotifier,
   inTransaction,
   isDatabaseUnavailable,
   isDeliveryIdOfRun,

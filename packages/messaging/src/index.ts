@@ -5,5 +5,5 @@
  */
 export { connectRabbitMq } from './connect-rabbitmq.ts'
 export { createInProcessQueue } from './in-process-queue.ts'
-export { createSessionNotifier, type SessionNotifier } from './session-notifier.ts'
+export { createSessionNotifier } from './session-notifier.ts'
 export type * from './session-queue.ts'

@@ -5,8 +5,6 @@ import { closeChannel, declareQueues, isQueueMissing, onChannelClose, openChanne
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { PublishOutcome } from './session-queue.ts'
 
-export type Publisher = ReturnType<typeof openPublisher>
-
 /** By message id. */
 type UnconfirmedMessages = Map<string, { readonly publishedMs: number; isReturned: boolean }>
 

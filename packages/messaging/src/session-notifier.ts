@@ -18,9 +18,7 @@ interface Batch {
   readonly sessionIds: string[]
 }
 
-/** Publishes which sessions have starts to run (contract README, "Queue messages"). */
-export type SessionNotifier = ReturnType<typeof createSessionNotifier>
-
+/** Creates what publishes which sessions have starts to run (contract README, "Queue messages"). */
 export function createSessionNotifier(options: {
   sessionQueue: SessionQueue
   tracing?: Tracing

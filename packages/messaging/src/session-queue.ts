@@ -16,7 +16,7 @@ export interface MessageProperties {
  */
 export type MessageHandler = (message: SessionMessage, properties: MessageProperties) => Promise<void>
 
-export interface ConsumeOptions {
+interface ConsumeOptions {
   /** How many messages are handled at once; the broker delivers no further message meanwhile. */
   prefetch: number
 }

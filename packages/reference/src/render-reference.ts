@@ -22,7 +22,7 @@ export interface Guide {
   readonly markdown: string
 }
 
-export interface ErrorEntry {
+interface ErrorEntry {
   readonly code: string
   readonly status: number
   readonly meaning: string

@@ -33,7 +33,7 @@ export interface SpanStart {
   readonly traceOf?: string
 }
 
-export interface ActiveSpan {
+interface ActiveSpan {
   /**
    * What requests to other services carry. Without tracing, it is the parent: the caller's trace passes through
    * unchanged.

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { type RecordedRequest, startCustomerEndpoint } from './start-customer-endpoint.ts'
 
-export type LookupRequest = Pick<RecordedRequest, 'method' | 'headers'> & {
+type LookupRequest = Pick<RecordedRequest, 'method' | 'headers'> & {
   readonly url: string
   readonly body: string
 }

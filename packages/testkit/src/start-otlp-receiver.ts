@@ -20,8 +20,6 @@ export interface ReceivedSpan {
 /** The number of each kind of span in OTLP. */
 export const SPAN_KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const
 
-export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>
-
 type OtlpAttributes = readonly { readonly key: string; readonly value: OtlpValue }[]
 /** A scalar has one property, named for its type. */
 type OtlpValue = Readonly<Record<string, unknown>> & { readonly arrayValue?: { readonly values: readonly OtlpValue[] } }

@@ -10,9 +10,6 @@ import {
 export { findAxeIssues } from './find-axe-issues.ts'
 export type { BrowserContextOptions, Locator, Page } from './launch-chromium.ts'
 
-/** The browser of a test file. Using it outside of hooks and tests throws. */
-export type UsedBrowser = ReturnType<typeof useBrowser>
-
 /** An image: a document without scripts in every service with pages. */
 const EMPTY_PATH = '/favicon.svg'
 
@@ -32,8 +29,8 @@ interface Opened {
 
 /**
  * Starts a Chromium for the test file, or for the `describe` block that calls it: before its first test, ended after
- * its last one. Imported as `@workflow-service/testkit/use-browser`, because `@jest/globals` cannot be loaded outside
- * of Jest.
+ * its last one; using it at another time throws. Imported as `@workflow-service/testkit/use-browser`, because
+ * `@jest/globals` cannot be loaded outside of Jest.
  */
 export function useBrowser() {
   let browser: Browser | undefined

@@ -33,8 +33,6 @@ export function createDispatcherClient({
   }
 }
 
-export type DispatcherClient = ReturnType<typeof createDispatcherClient>
-
 function toApiError(cause: InternalCallError): ApiError {
   const { status, body } = cause
   if (status === undefined) {

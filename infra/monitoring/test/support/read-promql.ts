@@ -2,7 +2,7 @@ import { parser } from '@prometheus-io/lezer-promql'
 import type { SyntaxNode } from '@lezer/common'
 
 /** A metric that an expression reads, with the conditions on its labels. */
-export interface Selector {
+interface Selector {
   readonly metric: string
   readonly matchers: readonly { readonly label: string; readonly operator: string; readonly value: string }[]
 }

@@ -44,7 +44,7 @@ function Field<Props extends FieldProps>(props: {
   )
 }
 
-export function FieldText({ id, hint, error }: Pick<FieldProps, 'hint' | 'error'> & { id?: string | undefined }) {
+function FieldText({ id, hint, error }: Pick<FieldProps, 'hint' | 'error'> & { id?: string | undefined }) {
   if (!error && !hint) return null
   return (
     <p id={id} className={error ? 'field-error' : 'field-hint'}>
@@ -126,7 +126,7 @@ export function TextAreaField(props: ControlProps<'textarea', string> & { isCode
 /** Values and their words, in the order of the object. */
 export type Choices<Value extends string = string> = { readonly [Key in Value]?: string }
 
-export function entriesOf<Value extends string>(choices: Choices<Value>): [Value, string][] {
+function entriesOf<Value extends string>(choices: Choices<Value>): [Value, string][] {
   return Object.entries(choices) as [Value, string][]
 }
 

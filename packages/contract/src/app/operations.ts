@@ -34,8 +34,7 @@ import * as workflows from './workflows.ts'
  * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person
  * who is signed in. The others are roles in the organization; a higher role includes the lower ones.
  */
-export const ACCESS = ['public', 'link', 'signed_in', 'member', 'admin', 'owner'] as const
-export type Access = (typeof ACCESS)[number]
+export type Access = 'public' | 'link' | 'signed_in' | 'member' | 'admin' | 'owner'
 
 /** Whether the operation needs no sign-in. */
 export function isOpen({ access }: Pick<AppOperation, 'access'>): boolean {

@@ -11,7 +11,7 @@ import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schem
 import { isJsonObject } from '../schema/payload-shape.ts'
 
 /** What a look-up connects to (contract README, "Look-ups"). */
-export const LOOKUP_KINDS = ['http', 'mcp'] as const
+const LOOKUP_KINDS = ['http', 'mcp'] as const
 
 const DESCRIPTION_MAX_LENGTH = 1_000
 const PATH_MAX_LENGTH = 1_000

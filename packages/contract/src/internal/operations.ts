@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
 import { type BaseOperation, defineOperations, type OperationRow } from '../schema/define-operations.ts'
-import { Optional, Parameters, type Static } from '../schema/objects.ts'
+import { Optional, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
 import {
@@ -49,14 +49,13 @@ const WebhookSourceSaveQuery = Parameters({
 })
 
 /** Query parameters of the delivery log (contract README, "Internal API"). */
-export const DeliveryListQuery = Parameters({
+const DeliveryListQuery = Parameters({
   ...PAGE_QUERY,
   outcome: Optional(StringEnum(DELIVERY_OUTCOMES, 'Only entries with this outcome.')),
   kind: Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
   since: Optional(DateTime('Only entries recorded at this time or later.')),
   until: Optional(DateTime('Only entries recorded before this time.')),
 })
-export type DeliveryListQuery = Static<typeof DeliveryListQuery>
 
 /** The parameters of paths. */
 const PARAMS = {

@@ -4,7 +4,7 @@ import { Bool, DateTime, Int, Str, Uuid } from '../schema/values.ts'
 const EXAMPLE_ID = '01a1fd4e-f109-7162-9275-69e670388c60'
 
 /** The longest wait of a read, in seconds. */
-export const RUN_WAIT_MAX_SECONDS = 30
+const RUN_WAIT_MAX_SECONDS = 30
 
 const RUN_FIELDS = {
   id: Uuid('Run identifier: the `id` of its start.'),

@@ -58,7 +58,7 @@ export function collectErrors({ maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infini
  * Joins the names from the body to a field, in text that PostgreSQL can store: `lines.0.price`; `body` for the body
  * itself.
  */
-export function formatPath(path: readonly string[]): string {
+function formatPath(path: readonly string[]): string {
   const text = path.map((name) => name.slice(0, PATH_MAX_LENGTH)).join('.') || 'body'
   const shortened = text.length <= PATH_MAX_LENGTH ? text : `${text.slice(0, PATH_MAX_LENGTH - 1)}…`
   return shortened.toWellFormed().replaceAll('\u0000', '\uFFFD')

@@ -14,12 +14,6 @@ export interface ChangeNotice {
   readonly topics: readonly EventTopic[]
 }
 
-/**
- * Collects notices and sends them beside the statements of the process, while a page is open. A lost notice does no
- * harm.
- */
-export type ChangeNotifier = ReturnType<typeof createChangeNotifier>
-
 const CHANNEL = 'app_events'
 /** An application has this lock, shared with others, while a page is open. */
 const PAGES_LOCK = `hashtextextended('open pages', 0)`
@@ -34,9 +28,9 @@ const SEND_INTERVAL_MS = 250
 const ORGANIZATIONS_PER_NOTIFICATION = 50
 
 /**
- * Creates a sender that sends one statement per 250 ms, and none while nothing is added. NOTIFY within the statements
- * that change data would reduce their commits to a third, because PostgreSQL serializes the commits of transactions
- * that notify.
+ * Creates a sender that sends one statement per 250 ms, and none while nothing is added. A lost notice does no harm.
+ * NOTIFY within the statements that change data would reduce their commits to a third, because PostgreSQL serializes
+ * the commits of transactions that notify.
  */
 export function createChangeNotifier(options: {
   db: Db

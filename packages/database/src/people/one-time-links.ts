@@ -109,7 +109,7 @@ export interface CheckedAccount {
   readonly passwordHash: string | null
 }
 
-export interface NewAccount {
+interface NewAccount {
   readonly name: string
   readonly email: string
   readonly passwordHash: string | null

@@ -16,7 +16,7 @@ import {
 } from '../connection/index.ts'
 import { type AuditPrincipal, recordAuditEvent } from '../organizations/index.ts'
 
-export type SignInMethod = 'password' | 'oidc' | 'link'
+type SignInMethod = 'password' | 'oidc' | 'link'
 
 export interface NewSignIn {
   readonly accountId: string
@@ -33,9 +33,9 @@ export interface AuditedRequest {
 }
 
 /** A sign-in ends when it was not used for so long, and at the latest after the second. */
-export const SIGN_IN_IDLE_DAYS = 7
+const SIGN_IN_IDLE_DAYS = 7
 export const SIGN_IN_MAX_DAYS = 30
-export const CONFIRMATION_MINUTES = 10
+const CONFIRMATION_MINUTES = 10
 
 /**
  * A sign-in made before the person was signed out of the organization does not count there, wherever it was at that

@@ -22,7 +22,6 @@ export {
   listVisibleRuns,
   needsSearch,
   RUN_TEXT,
-  type RunQuery,
   searchVisibleRuns,
 } from './run-lists.ts'
 export * from './run-prompts.ts'

@@ -17,7 +17,7 @@ export interface CostRequest {
   readonly expiresInMs: number
 }
 
-export type BudgetScope = 'run' | 'day' | 'month'
+type BudgetScope = 'run' | 'day' | 'month'
 
 /** What is spent of a budget. */
 export interface SpentBudget {

@@ -84,7 +84,7 @@ export function createSecretBox(keys: readonly string[]) {
 export type SecretBox = ReturnType<typeof createSecretBox>
 
 /** The result of `rotateSecrets`. `failed` has the owner of each secret that could not be decrypted, and why. */
-export interface SecretRotation {
+interface SecretRotation {
   /** Encrypted again, with the first key. */
   rotated: number
   /** Already encrypted with the first key. */

@@ -4,7 +4,7 @@ import { UNKNOWN_REASON } from '../deliveries/index.ts'
 import { nextAutoRunAt } from '../workflows/index.ts'
 
 /** The error of a run that had not ended at the moment to which the database was restored (contract README, "Runs"). */
-export const INTERRUPTED_BY_RESTORE =
+const INTERRUPTED_BY_RESTORE =
   'interrupted_by_restore: The database was restored to a moment before the end of this run. Its payloads may have arrived or not; they are not sent again.'
 
 const SESSIONS_PER_BATCH = 500

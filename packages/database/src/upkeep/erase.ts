@@ -14,7 +14,7 @@ export interface PersonUser {
 }
 
 /** What the audit log and the journals name in place of an erased person. */
-export const ERASED_NAME = 'erased person'
+const ERASED_NAME = 'erased person'
 
 /** The users of a person in all organizations: with this id or address, or of the account that signs in with it. */
 export async function findUsersOfPerson(db: Db, given: { id: string } | { email: string }): Promise<PersonUser[]> {

@@ -28,7 +28,7 @@ export interface HttpOperation {
   readonly success?: { readonly status: number }
 }
 
-export type RequestPart = 'params' | 'query' | 'headers' | 'body'
+type RequestPart = 'params' | 'query' | 'headers' | 'body'
 export type PartOf<Operation extends HttpOperation, Part extends RequestPart> =
   Operation extends Record<Part, infer Schema extends TSchema> ? Static<Schema> : undefined
 

@@ -47,7 +47,7 @@ export interface StreamAnswer {
  * Values that are written as they come, as a line of JSON each (NDJSON). They do not reject. The request is in flight
  * until the last.
  */
-export interface LinesAnswer {
+interface LinesAnswer {
   readonly lines: readonly Promise<object>[]
 }
 

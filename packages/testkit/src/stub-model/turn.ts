@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { parseJson } from '@workflow-service/contract'
 
 /** A tool call that the model requests. */
-export interface ModelToolCall {
+interface ModelToolCall {
   /** @default a random id */
   id?: string
   name: string

@@ -4,9 +4,7 @@ import { ApiError, type OperationRequest, type OperationRules, type StreamAnswer
 import type { Principal, Visitor } from '../auth/principal.ts'
 
 /** Who calls an operation: a person who is signed in, except where anyone may call. */
-export type CallerOf<Id extends AppOperationId> = AppOperations[Id]['access'] extends 'public' | 'link'
-  ? Visitor
-  : Principal
+type CallerOf<Id extends AppOperationId> = AppOperations[Id]['access'] extends 'public' | 'link' ? Visitor : Principal
 
 export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperations[Id], CallerOf<Id>> &
   Required<LimitedByQuotas>

@@ -4,7 +4,7 @@ import { findAddressError } from './find-address-error.ts'
 import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
 
 /** Error codes of a refused URL, as the answer to a save has them. */
-export type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'url_not_public'
+type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'url_not_public'
 
 /**
  * `host` is an address, which has been checked and may be connected to, or a name, which must be resolved first, and
@@ -12,7 +12,7 @@ export type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'u
  */
 export type UrlCheck = { isAllowed: true; url: URL; host: string } | RefusedUrl
 
-export interface RefusedUrl {
+interface RefusedUrl {
   isAllowed: false
   code: UrlErrorCode
   message: string

@@ -52,7 +52,7 @@ export interface AnsweredBody {
   headers: IncomingHttpHeaders
 }
 
-export interface UnavailableOutcome {
+interface UnavailableOutcome {
   kind: 'unavailable'
   detail: string
   internalDetail?: string

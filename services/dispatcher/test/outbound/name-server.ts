@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import * as dnsPacket from 'dns-packet'
 
 /** A query as it arrived. */
-export type Question = { name: string; type: string; over: 'udp' | 'tcp' }
+type Question = { name: string; type: string; over: 'udp' | 'tcp' }
 
 /**
  * The reply: records; an error code; `silence`; `garbage` (bytes that are no valid answer); `truncated` over UDP, so

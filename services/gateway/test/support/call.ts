@@ -26,7 +26,7 @@ export interface Call {
 }
 
 /** The union of all bodies: each test knows which operation it called. */
-export type AnswerBody = OrganizationOut & WorkflowOut & WorkflowPage & WorkflowStartOut & ErrorResponse
+type AnswerBody = OrganizationOut & WorkflowOut & WorkflowPage & WorkflowStartOut & ErrorResponse
 
 /** An answer that the contract allows: its status is declared and its body matches the schema of that status. */
 export interface Answer {

@@ -31,7 +31,7 @@ export interface TestWorkflow extends Record<string, unknown> {
 export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>
 
 /** Returns the environment of a gateway on this database, without a broker and without a rate limit. */
-export function testEnv(databaseUrl: string): Record<string, string> {
+function testEnv(databaseUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
     AMQP_URL: 'amqp://127.0.0.1:1',
