@@ -23,7 +23,7 @@ export declare function createServiceToken(
 /**
  * Checks a value of the header. While you change the secret, pass a list: any secret of it is accepted.
  * Never rejects because of the received value; rejects with a `TypeError` if a secret is missing or empty,
- * or the tolerance is `NaN`.
+ * or the tolerance is no number from 0.
  */
 export declare function checkServiceToken(
   headerValue: string | readonly string[] | null | undefined,
@@ -73,7 +73,7 @@ export type RequestHeaders =
 /**
  * Checks the signature of a request over its delivery id, time and body. Give the body as received, before it is
  * parsed. While you change the secret, pass a list. Never rejects because of the request; rejects with a `TypeError` if
- * a secret is missing or empty.
+ * a secret is missing or empty, or the tolerance is no number from 0.
  */
 export declare function checkServiceSignature(
   headers: RequestHeaders,
@@ -90,7 +90,7 @@ export type ServiceSignatureCheck =
 /**
  * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request
  * and otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is missing or empty, or the
- * tolerance is `NaN`, so that a missing setting stops your server before it listens.
+ * tolerance is no number from 0, so that a missing setting stops your server before it listens.
  */
 export declare function verifyServiceToken(
   secret: string | readonly string[] | undefined,

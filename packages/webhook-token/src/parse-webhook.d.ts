@@ -13,7 +13,7 @@ export type Webhook<Example extends object = Record<string, unknown>> =
   | { kind: 'payload'; payload: PayloadOf<Example> }
   | { kind: 'invalid'; problems: PayloadProblem[] }
 
-/** The request that the service sends whenever the webhook source is saved. It is not workflow data. */
+/** The request that the service sends when the webhook source is saved or tested. It is not workflow data. */
 export interface WebhookVerification {
   type: 'service.webhook.verification'
   organization_id: string

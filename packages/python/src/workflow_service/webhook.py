@@ -79,7 +79,7 @@ def check_service_token(
 ) -> Check:
     """
     Checks a value of `X-Service-Token`, which covers the time only. Never raises because of the value; raises
-    TypeError if a secret is missing or empty.
+    TypeError if a secret is missing or empty, or the tolerance is no number from 0.
     """
     secrets = _read_secrets(secret)
     values = [header] if header is None or isinstance(header, str) else list(header)
@@ -136,8 +136,8 @@ def check_service_signature(
     """
     Checks the signature of a request over `<delivery id>.<time>.<body>` (Standard Webhooks 1.0.0), and gives the
     delivery id. Give it the body as received, before it is parsed, and the headers of your framework, whose names it
-    compares without case. Never raises because of the request; raises TypeError if a secret is missing or empty, or if
-    the body is parsed already.
+    compares without case. Never raises because of the request; raises TypeError if a secret is missing or empty, if
+    the tolerance is no number from 0, or if the body is parsed already.
     """
     secrets = _read_secrets(secret)
     values = [
