@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createChangeNotifier, createDatabase } from '@workflow-service/database'
 import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
 import { createFairQueue, createServiceParts } from '@workflow-service/service-kit'
-import { createSignInLimits } from './auth/sign-in-limits.ts'
+import { createLimiter, createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
 import { createDispatcherClient } from './dispatcher-client.ts'
+import { MAIL_QUOTA } from './notices.ts'
 import { createOperationShares } from './operation-shares.ts'
 
 export interface AppOverrides extends ServiceOverrides {
@@ -22,7 +23,9 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     overrides.sessionQueue ??
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
   const sessionNotifier = createSessionNotifier({ sessionQueue, tracing })
-  const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
+  const limitStore = { url: config.rateLimitStoreUrl, logger }
+  const signInLimits = createSignInLimits(limitStore)
+  const mailLimiter = createLimiter(MAIL_QUOTA, limitStore)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {
@@ -35,6 +38,8 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken, tracing }),
     signInLimits,
+    /** Counts emails by address, and tests of them by organization. */
+    mailLimiter,
     /** Of the requests that are answered at once. */
     shares: createOperationShares(config),
     /** Between pieces of 2 ms of the checks of an organization's rules: together half of the process's time. */
@@ -49,6 +54,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
       if (!overrides.sessionQueue) await sessionQueue.close()
       await eventStreams.close()
       signInLimits.close()
+      mailLimiter.close()
       await changeNotices.close()
       await tracing.stop()
       await db.close()

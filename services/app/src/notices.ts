@@ -1,8 +1,10 @@
+import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NoticeBody, truncateText } from '@workflow-service/contract'
 import {
   type DueNotice,
   finishNotice,
+  foldCase,
   listEventOrganizations,
   listNoticeOrganizations,
   listOrganizations,
@@ -11,11 +13,18 @@ import {
   takeDueNotices,
 } from '@workflow-service/database'
 import { ApiError, describeError, newRequestId, withTimeout } from '@workflow-service/service-kit'
+import type { Quota } from '@workflow-service/service-kit/rate-limit'
 import { createTransport } from 'nodemailer'
 import type { AppServiceContext } from './app-service-context.ts'
 import { LOOPBACK_NAME } from './require-host.ts'
 
-type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger'>
+type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger' | 'mailLimiter'>
+
+/**
+ * Emails to an address, and tests of an organization. Who sets an address and the texts need not be its owner, whom the
+ * mail server of the operator must not flood.
+ */
+export const MAIL_QUOTA: Quota = { limit: 20, windowSeconds: 3_600 }
 
 const AT_ONCE = 40
 /** How often others are looked for while some are under way. */
@@ -91,7 +100,10 @@ export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise
   return error
 }
 
-async function trySending({ config, db, dispatcher }: NoticeContext, notice: DueNotice): Promise<string | null> {
+async function trySending(
+  { config, db, dispatcher, mailLimiter }: NoticeContext,
+  notice: DueNotice,
+): Promise<string | null> {
   const { organizationId, userId, recipient, body, attempts } = notice
   const [organization] = await listOrganizations(db, { id: organizationId, limit: 1 })
   if (!organization || organization.isSuspended) return 'The organization is suspended.'
@@ -103,6 +115,10 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
   }
   const { smtp, appUrl } = config
   if (!smtp) return 'Email is not set up: SMTP_URL is not set.'
+  const address = `mail-address:${hash('sha256', foldCase(recipient), 'base64url')}`
+  const counted = await mailLimiter.consume(address)
+  if (!counted.isAllowed)
+    return `The address has got ${MAIL_QUOTA.limit} emails within an hour: it gets no more for now.`
   const transport = createTransport({
     url: smtp.url.href,
     // A proxy that is on the way could leave STARTTLS out of what the server offers.
@@ -130,6 +146,9 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
     })
     await withTimeout(sending, MAX_SEND_MS)
     return null
+  } catch (error) {
+    mailLimiter.giveBack(address, counted)
+    throw error
   } finally {
     transport.close()
   }

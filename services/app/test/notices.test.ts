@@ -14,7 +14,8 @@ import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken, parseEvent } from '@workflow-service/webhook-token'
 import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
-import { makeNotices, sendNotice } from '../src/notices.ts'
+import { createLimiter } from '../src/auth/sign-in-limits.ts'
+import { MAIL_QUOTA, makeNotices, sendNotice } from '../src/notices.ts'
 import { type TestOrganization, useDataApp } from './support/use-app.ts'
 
 /** A mail server that keeps what it gets, or refuses it. */
@@ -214,7 +215,8 @@ describe('Notices', () => {
       await data.call(each.admin, 'createApiKey', { body: key })
     }
     const { logger, lines } = createCapturedLogger({ service: 'app' })
-    const ctx = { config, db, logger } as unknown as AppServiceContext
+    const mailLimiter = createLimiter(MAIL_QUOTA, { url: undefined, logger })
+    const ctx = { config, db, logger, mailLimiter } as unknown as AppServiceContext
     await makeNotices(ctx, new AbortController().signal)
     await db.pool.query('ALTER TABLE notices DROP CONSTRAINT broken')
     expect(lines).toMatchObject([{ msg: 'notice.not_made', organization_id: organization.id }])
@@ -237,6 +239,37 @@ describe('Notices', () => {
     await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
     await data.call(organization.admin, 'testMyNotices')
     expect(addressees).toEqual([organization.admin.email, '"eve,bob"@example.com'])
+  })
+
+  test('flood no address: who set it need not be its owner', async () => {
+    const { db, config } = data.app
+    const { logger } = createCapturedLogger({ service: 'app' })
+    const mailLimiter = createLimiter(MAIL_QUOTA, { url: undefined, logger })
+    const ctx = { config, db, logger, mailLimiter } as unknown as AppServiceContext
+    const other = await data.app.createOrganization()
+    const address = 'Victim@example.com'
+    const send = async ({ id, admin }: TestOrganization, recipient: string) =>
+      await sendNotice(ctx, { ...(await recordTestNotice(db, id, admin.userId))!, recipient })
+    isRefusing = true
+    expect(await send(other, address)).toContain('Mailbox full')
+    isRefusing = false
+    for (let n = 0; n < 20; n += 1) expect(await send(n < 10 ? organization : other, address)).toBeNull()
+    const error = await send(organization, address.toLowerCase())
+    expect(error).toBe('The address has got 20 emails within an hour: it gets no more for now.')
+    expect(await send(organization, 'ada@example.com')).toBeNull()
+    expect(addressees.filter((each) => each !== 'ada@example.com')).toHaveLength(21)
+  })
+
+  test('are tested by email 20 times an hour in an organization', async () => {
+    const { admin, member } = organization
+    const tests = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => data.call(n % 2 === 0 ? admin : member, 'testMyNotices')),
+    )
+    expect(tests.map(({ body }) => body)).toEqual(tests.map(() => ({ error: null })))
+    const refused = await data.call(member, 'testMyNotices')
+    expect([refused.status, refused.error.code]).toEqual([429, 'rate_limited'])
+    expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(3_500)
+    expect(mails).toHaveLength(20)
   })
 
   test('of runs are events for programs: one each, of the chosen types, with the same id until one is accepted', async () => {

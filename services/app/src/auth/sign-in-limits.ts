@@ -6,6 +6,7 @@ import {
   createLocalLimiter,
   createSharedLimiter,
   type Limiter,
+  type LimitState,
   networkOf,
   type Quota,
 } from '@workflow-service/service-kit/rate-limit'
@@ -18,14 +19,20 @@ const FREE_FAILURES = 5
 const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 8_000
 
+interface LimitStore {
+  readonly url: string | undefined
+  readonly logger: Logger
+}
+
 /** Counts in the store of `url`; without one, each process counts alone. */
-export function createSignInLimits({ url, logger }: { url: string | undefined; logger: Logger }) {
-  const create = (quota: Quota): Limiter =>
-    url === undefined
-      ? createLocalLimiter(quota)
-      : createSharedLimiter({ url, quota, logger, onStoreState: () => {}, onLocalDecision: () => {} })
-  const networks = create(NETWORK_QUOTA)
-  const accounts = create(ACCOUNT_QUOTA)
+export function createLimiter(quota: Quota, { url, logger }: LimitStore): Limiter {
+  if (url === undefined) return createLocalLimiter(quota)
+  return createSharedLimiter({ url, quota, logger, onStoreState: () => {}, onLocalDecision: () => {} })
+}
+
+export function createSignInLimits(store: LimitStore) {
+  const networks = createLimiter(NETWORK_QUOTA, store)
+  const accounts = createLimiter(ACCOUNT_QUOTA, store)
   return {
     /**
      * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is
@@ -36,11 +43,7 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
     attempt: async <Result>(visitor: Visitor, email: string, check: () => Promise<Result | undefined>) => {
       const network = `sign-in-network:${networkOf(visitor.address)}`
       const byNetwork = await networks.consume(network)
-      if (!byNetwork.isAllowed) {
-        const seconds = String(Math.max(1, Math.ceil(byNetwork.resetMs / 1_000)))
-        const headers = { 'Retry-After': seconds }
-        throw new ApiError('rate_limited', `Too many failed attempts. Try again in ${seconds} seconds.`, { headers })
-      }
+      if (!byNetwork.isAllowed) throw rateLimited('Too many failed attempts.', byNetwork)
       // Hashed, because what was typed may be a password.
       const account = `sign-in-account:${hash('sha256', foldCase(email), 'base64url')}`
       const byAccount = await accounts.consume(account)
@@ -57,6 +60,14 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
       accounts.close()
     },
   }
+}
+
+/** Creates a 429. */
+export function rateLimited(what: string, { resetMs }: Pick<LimitState, 'resetMs'>): ApiError {
+  const seconds = String(Math.max(1, Math.ceil(resetMs / 1_000)))
+  return new ApiError('rate_limited', `${what} Try again in ${seconds} seconds.`, {
+    headers: { 'Retry-After': seconds },
+  })
 }
 
 /** Returns how long an attempt waits after so many failures. */

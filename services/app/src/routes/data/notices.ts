@@ -9,6 +9,7 @@ import {
 import { orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { type Principal, toInternal } from '../../auth/principal.ts'
+import { rateLimited } from '../../auth/sign-in-limits.ts'
 import { sendNotice } from '../../notices.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
@@ -44,6 +45,10 @@ export function noticeHandlers(ctx: AppServiceContext) {
       await saveNoticeKinds(db, [...new Set(body.kinds)], request)
       return await readMine(principal)
     },
-    testMyNotices: ({ principal }) => test(principal.organizationId, principal.userId),
+    testMyNotices: async ({ principal: { organizationId, userId } }) => {
+      const counted = await ctx.mailLimiter.consume(`mail-tests:${organizationId}`)
+      if (!counted.isAllowed) throw rateLimited('The people of the organization have sent too many tests.', counted)
+      return await test(organizationId, userId)
+    },
   } satisfies Partial<AppHandlers>
 }
