@@ -331,6 +331,9 @@ describe('The audit log', () => {
     expect(await actions({ action: 'user.', limit: '2' })).toEqual(['user.removed', 'user.saved'])
     expect(await actions({ since })).toEqual(['user.removed'])
     expect(await actions({ until: since })).toEqual(['user.saved', 'user.created'])
+    // PostgreSQL has no year 0.
+    const all = { since: '0000-01-01T00:00:00Z', until: '9999-12-31T23:59:59-01:00' }
+    expect(await actions(all)).toEqual(['user.removed', 'user.saved', 'user.created'])
     const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'user.saved' } })
     expect(body.data[0]?.changes).toEqual([{ field: 'first_name', old: 'Grace', new: 'Ada' }])
   })

@@ -86,7 +86,12 @@ export function timeOf(entry: { readonly created_at: string; readonly id: string
   return { createdAt: new Date(entry.created_at), id: entry.id }
 }
 
-/** Parses an optional time of a query. */
+/** The years of times in JSON. PostgreSQL has no year 0, and `Date.toISOString` writes later years with a sign. */
+const MIN_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z')
+const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Parses an optional time of a request; one beyond the years 1 to 9999 in UTC as the first or last of them. */
 export function toDate(time: string | undefined): Date | undefined {
-  return time === undefined ? undefined : new Date(time)
+  if (time === undefined) return undefined
+  return new Date(Math.min(Math.max(Date.parse(time), MIN_TIME_MS), MAX_TIME_MS))
 }
