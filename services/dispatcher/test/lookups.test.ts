@@ -368,6 +368,7 @@ describe('a look-up with an MCP server', () => {
       (_request, response) => void response.writeHead(307, { location: '/elsewhere' }).end(),
       'not followed',
     ],
+    ['a status beyond 599', (_request, response) => void response.writeHead(600).end(), 'no status of HTTP'],
     [
       'an answer of many parts',
       mcpHandler(

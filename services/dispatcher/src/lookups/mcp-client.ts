@@ -159,6 +159,8 @@ function createFetch(send: SendLookup, url: string, limits: Limits): FetchLike {
     const { status, body: read } = result
     if (status >= 300 && status <= 399)
       throw new McpError(`The server answered ${status}, a redirect, which is not followed.`)
+    // `Response` throws a RangeError for it, which would be an error of the service.
+    if (status > 599) throw new McpError(`The server answered ${status}, which is no status of HTTP.`)
     if (!read) throw new McpError('The answer did not arrive in time.')
     bytesLeft = Math.max(0, bytesLeft - read.bytes.length)
     if (isCompressed(read.headers)) throw new McpError('The answer is compressed, although that was not asked for.')
