@@ -246,6 +246,21 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   expect((await racing).error.code).toBe('id_taken')
 })
 
+test('the audit log has who was added to, and removed from, a long list of people', async () => {
+  const { rows } = await app.db.pool.query<{ id: string; email: string }>(
+    `INSERT INTO users (id, organization_id, email, first_name, last_name)
+     SELECT gen_random_uuid(), $1, 'person-' || n || '@acme.test', '', '' FROM generate_series(1, 150) AS n
+     RETURNING id, email`,
+    [acme.id],
+  )
+  const ids = rows.map(({ id }) => id)
+  const { body } = await saveUsers(ids)
+  expect((await saveUsers([...ids.slice(1), acme.admin.userId], body)).status).toBe(200)
+  const [added, changed] = (await app.auditOf(workflow.id)).slice(-2)
+  expect(added!.changes).toMatchObject([{ field: 'users', new: rows.map(({ email }) => email).toSorted() }])
+  expect(changed!.changes).toEqual([{ field: 'users', old: [rows[0]!.email], new: [acme.admin.email] }])
+})
+
 describe('a trigger', () => {
   test('is saved with its events, filters and subagent sources, and keeps their order', async () => {
     const triggerId = newId()
@@ -274,6 +289,15 @@ describe('a trigger', () => {
       action: 'trigger.saved',
       changes: [{ field: 'trigger From the API: is_active', old: true, new: false }],
     })
+  })
+
+  test('has the beginning of large filters in the audit log, which its members could fill otherwise', async () => {
+    const filters = Object.fromEntries(Array.from({ length: 120 }, (_, n) => [`k${n}`, 'é'.repeat(1_000)]))
+    const { status } = await saveTrigger(acme.member, workflow.id, newId(), { filters })
+    expect(status).toBe(200)
+    const { changes } = (await app.auditOf(workflow.id)).at(-1)!
+    const shortened = `${JSON.stringify(filters).slice(0, 16_000)}…`
+    expect(changes.find(({ field }) => field.endsWith(': filters'))).toMatchObject({ old: null, new: shortened })
   })
 
   test('keeps the text of filters that the save does not change', async () => {

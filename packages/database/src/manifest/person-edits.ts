@@ -1,5 +1,5 @@
 import type { Queryable } from '../connection/index.ts'
-import { NEW_AUDIT_EVENT_ID, OPERATOR, shortenText } from '../organizations/index.ts'
+import { NEW_AUDIT_EVENT_ID, OPERATOR, shortenChanges } from '../organizations/index.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { insertRows } from './write-rows.ts'
 
@@ -66,7 +66,7 @@ export async function recordApplied(client: Queryable, organizationId: string, t
     target_kind: kind,
     target_id: id,
     target_name: name,
-    changes: JSON.parse(JSON.stringify(changes, shortenText)) as unknown,
+    changes: shortenChanges(changes),
     kept_fields: kept,
   }))
   await insertRows(client, 'audit_events', rows, { id: NEW_AUDIT_EVENT_ID })

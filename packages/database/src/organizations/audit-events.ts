@@ -87,8 +87,9 @@ export type NewAuditEvent = AuditedAction &
     | { readonly actor: AuditActor; readonly organizationId: string | null; readonly address?: string | null }
   )
 
-/** Longer texts in `changes` are shortened. */
+/** Longer texts in `changes` are shortened, and longer values of other kinds: the filters of a trigger have 256 KiB. */
 const TEXT_MAX_LENGTH = 2_000
+const JSON_MAX_LENGTH = 16_000
 
 /**
  * SQL for the id of a new entry: UUIDv7 by the database's clock to 0.25 µs. The clocks of the processes that add
@@ -151,7 +152,7 @@ export async function recordAuditEvent(client: Queryable, event: NewAuditEvent):
       target?.kind ?? null,
       target?.id ?? null,
       target?.name ?? null,
-      JSON.stringify(changes, shortenText),
+      JSON.stringify(shortenChanges(changes)),
       requestId,
       address ?? null,
     ],
@@ -176,10 +177,24 @@ function isSameValue(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Shortens long texts, as a replacer of `JSON.stringify`. */
-export function shortenText(_key: string, value: unknown): unknown {
-  if (typeof value !== 'string' || value.length <= TEXT_MAX_LENGTH) return value
-  return `${value.slice(0, TEXT_MAX_LENGTH).toWellFormed()}…`
+/** Shortens long values: of one that is no text, the beginning of its JSON is left. */
+export function shortenChanges(changes: readonly AuditChange[]): AuditChange[] {
+  return changes.map(({ field, old, new: next }) => ({
+    field: shorten(field, TEXT_MAX_LENGTH),
+    old: shortenValue(old),
+    new: shortenValue(next),
+  }))
+}
+
+function shortenValue(value: unknown): unknown {
+  const shortenText = (_key: string, each: unknown) =>
+    typeof each === 'string' ? shorten(each, TEXT_MAX_LENGTH) : each
+  const json = JSON.stringify(value ?? null, shortenText)
+  return json.length > JSON_MAX_LENGTH ? shorten(json, JSON_MAX_LENGTH) : JSON.parse(json)
+}
+
+function shorten(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength).toWellFormed()}…`
 }
 
 /** Which entries to list, newest first. Absent: all. */

@@ -396,6 +396,9 @@ export async function listModels(db: Connection, organizationId: string): Promis
   )
 }
 
+/** Of more, the audit log has only those who differ: it shortens long lists. */
+const MAX_LISTED_USERS = 200
+
 export async function saveWorkflowUsers(
   db: PrismaDb,
   edit: WorkflowEdit,
@@ -417,8 +420,13 @@ export async function saveWorkflowUsers(
     await workflowUser.deleteMany({ where: { workflowId: before.id, userId: { notIn: ids } } })
     const data = ids.map((userId) => ({ organizationId, workflowId: before.id, userId }))
     await workflowUser.createMany({ data, skipDuplicates: true })
-    const old = before.users.map(({ email }) => email)
-    return { action: 'workflow_users.saved', changes: [{ field: 'users', old, new: [...emails.values()].toSorted() }] }
+    const [old, next] = [before.users.map(({ email }) => email), [...emails.values()].toSorted()]
+    const isLong = old.length + next.length > MAX_LISTED_USERS
+    const listed = (list: string[], other: string[]) => (isLong ? [...new Set(list).difference(new Set(other))] : list)
+    return {
+      action: 'workflow_users.saved',
+      changes: [{ field: 'users', old: listed(old, next), new: listed(next, old) }],
+    }
   })
 }
 
