@@ -83,6 +83,10 @@ export const SLUG_MAX_LENGTH = 100
 export const WORKFLOW_NAME_MAX_LENGTH = 500
 /** Description of a workflow or input message of a trigger. */
 export const WORKFLOW_TEXT_MAX_LENGTH = 50_000
+/** Triggers of a workflow, as JSON in UTF-8. Manifests of operators may exceed it. */
+export const TRIGGERS_MAX_BYTES = 2 * 1024 * 1024
+/** Names and folders of the files of a workflow, as JSON in UTF-8. Manifests of operators may exceed it. */
+export const FILE_NAMES_MAX_BYTES = 512 * 1024
 /** Name of a file or a folder. */
 export const FILE_NAME_MAX_LENGTH = 255
 /** Folders in the path of a file. */

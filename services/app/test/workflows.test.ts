@@ -300,6 +300,23 @@ describe('a trigger', () => {
     expect(changes.find(({ field }) => field.endsWith(': filters'))).toMatchObject({ old: null, new: shortened })
   })
 
+  test('has a limit with the others of the workflow, which every read answers; one that is too large can be paused', async () => {
+    const filters = { a: 'x'.repeat(250_000) }
+    const id = newId()
+    const first = await saveTrigger(acme.member, workflow.id, id, { filters })
+    for (let n = 0; n < 7; n += 1)
+      expect((await saveTrigger(acme.member, workflow.id, newId(), { filters })).status).toBe(200)
+    const { error } = await saveTrigger(acme.member, workflow.id, newId(), { filters })
+    expect(error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('at most 2048 KiB') })
+    // Of a manifest.
+    await app.db.pool.query(
+      `UPDATE triggers SET filters = json_build_object('a', repeat('x', 500000)) WHERE id <> $1`,
+      [id],
+    )
+    const { version } = first.body.triggers[0]!
+    expect((await saveTrigger(acme.member, workflow.id, id, { filters, is_active: false, version })).status).toBe(200)
+  })
+
   test('keeps the text of filters that the save does not change', async () => {
     const triggerId = newId()
     const { body } = await saveTrigger(acme.member, workflow.id, triggerId, { filters: { a: 1 } })
@@ -419,6 +436,17 @@ describe('rules', () => {
 })
 
 describe('a file', () => {
+  test('has a limit of the folders of all, which every read of the workflow answers', async () => {
+    const path = Array.from({ length: 50 }, (_, n) => `${n}`.padEnd(255, 'é'))
+    const saved = await Promise.all(
+      Array.from({ length: 22 }, () =>
+        saveFile(acme.member, workflow.id, newId(), { path: [newId(), ...path.slice(1)] }),
+      ),
+    )
+    expect(saved.filter(({ status }) => status === 200)).toHaveLength(20)
+    expect(saved.find(({ status }) => status !== 200)?.error.code).toBe('quota_exceeded')
+  })
+
   test('with the name of a PDF is one, but a text that was stored under such a name can be moved, and renamed as a text', async () => {
     const fileId = newId()
     const saveAgain = (change: object) => saveFile(acme.member, workflow.id, fileId, change)

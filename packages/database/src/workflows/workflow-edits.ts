@@ -422,10 +422,10 @@ export async function saveWorkflowUsers(
     await workflowUser.createMany({ data, skipDuplicates: true })
     const [old, next] = [before.users.map(({ email }) => email), [...emails.values()].toSorted()]
     const isLong = old.length + next.length > MAX_LISTED_USERS
-    const listed = (list: string[], other: string[]) => (isLong ? [...new Set(list).difference(new Set(other))] : list)
+    const listed = (list: string[], others: Set<string>) => (isLong ? list.filter((email) => !others.has(email)) : list)
     return {
       action: 'workflow_users.saved',
-      changes: [{ field: 'users', old: listed(old, next), new: listed(next, old) }],
+      changes: [{ field: 'users', old: listed(old, new Set(next)), new: listed(next, new Set(old)) }],
     }
   })
 }

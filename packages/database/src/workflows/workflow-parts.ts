@@ -1,4 +1,11 @@
-import type { AppFileOut, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
+import {
+  type AppFileOut,
+  FILE_NAMES_MAX_BYTES,
+  type SaveFileIn,
+  type SaveTriggerIn,
+  TRIGGERS_MAX_BYTES,
+  type WorkflowDetailOut,
+} from '@workflow-service/contract'
 import {
   type Connection,
   type PrismaDb,
@@ -41,11 +48,32 @@ export async function saveTrigger(
     const storedVersion = stored?.version ?? null
     if (storedVersion === triggerVersion(wanted)) return undefined
     assertUnchangedSince(version, storedVersion, before)
+    assertPartsFit(before.triggers, { ...wanted, id: triggerId }, TRIGGERS_MAX_BYTES, 'Triggers')
     await writeTrigger(tx, before.id, { ...wanted, id: triggerId }, stored)
     if (!stored) await assertQuota(tx, edit, 'triggers', before.id)
     const changes = changedFields<object>(stored ?? {}, wanted)
     return { action: 'trigger.saved', changes: ofPart('trigger', wanted.name || triggerId, changes) }
   })
+}
+
+/**
+ * Refuses a part with which the document of its workflow would be too large: each read and each save answers with all
+ * of it, and 100 triggers may have 30 MB.
+ * @throws EditRefused
+ */
+function assertPartsFit(
+  parts: readonly { readonly id: string }[],
+  { id, ...wanted }: { readonly id: string },
+  maxBytes: number,
+  what: string,
+): void {
+  const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
+  const stored = parts.find((part) => part.id === id)
+  // With its id and version: one that a manifest made too large can be paused.
+  if (stored && bytesOf(wanted) <= bytesOf(stored)) return
+  if (bytesOf([...parts.filter((part) => part !== stored), wanted]) <= maxBytes) return
+  const message = `${what} of a workflow have at most ${maxBytes / 1_024} KiB of JSON in all. Shorten or delete some.`
+  throw new EditRefused('limit_reached', { message })
 }
 
 /** Writes a trigger over the stored one. @throws EditRefused `id_taken` if another workflow has its id. */
@@ -155,6 +183,8 @@ export async function saveFile(
     if (before.files.some(({ id, path, name }) => id !== fileId && [...path, name].join('/') === location)) {
       throw new EditRefused('file_name_taken')
     }
+    const { content: _content, ...named } = wanted
+    assertPartsFit(before.files, { ...named, id: fileId }, FILE_NAMES_MAX_BYTES, 'Names and folders of the files')
     const { rowCount } = await tx.query(UPSERT_FILE, [fileId, before.id, wanted.name, wanted.path, wanted.content])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })
     if (!stored) await assertQuota(tx, edit, 'files', before.id)
