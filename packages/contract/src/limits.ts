@@ -44,6 +44,8 @@ export const INSTRUCTION_VERSIONS_MAX = 50
 
 /** Look-ups of an organization. */
 export const LOOKUPS_MAX = 100
+/** Their tools, as JSON in UTF-8: every run with a model reads all. Manifests of operators may exceed it. */
+export const LOOKUPS_MAX_BYTES = 2 * 1024 * 1024
 /** Tools of a look-up. */
 export const LOOKUP_TOOLS_MAX = 20
 /** Arguments of a call of a look-up, as compact JSON in UTF-8. */

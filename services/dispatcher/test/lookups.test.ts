@@ -78,6 +78,24 @@ const json =
     void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 
 describe('a save of a look-up', () => {
+  test('keeps the tools of all small, which every run with a model reads; those of operators may exceed it', async () => {
+    const large = Array.from({ length: 18 }, (_, n) => ({
+      name: `t${n}`,
+      description: '',
+      path: '/',
+      parameters: { type: 'object', properties: { a: { type: 'string', description: 'é'.repeat(8_000) } } },
+    }))
+    const tools = (length: number) => ({ tools: large.slice(0, length) })
+    const ids = Array.from({ length: 7 }, () => newId())
+    for (const id of ids) expect(await save(id, tools(18), '', ACTOR)).toMatchObject({ status: 201 })
+    expect(await save(newId(), tools(18), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
+    expect(await save(newId(), tools(18))).toMatchObject({ status: 201 })
+    // One of too many is not enlarged, but changed.
+    expect(await save(ids[0]!, tools(17), '', ACTOR)).toMatchObject({ status: 200 })
+    expect(await save(ids[0]!, tools(18), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
+    await dispatcher.db.pool.query('DELETE FROM lookups')
+  })
+
   test('stores the value of the header encrypted, and answers without it', async () => {
     const id = newId()
     const header = { header_name: 'Authorization', header_value: SECRET }

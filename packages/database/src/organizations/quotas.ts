@@ -11,6 +11,7 @@ const COUNTED = {
     WHERE organization_id = $1 AND deleted_at IS NULL`,
   webhook_sources: 'SELECT 1 FROM webhook_sources WHERE organization_id = $1 AND deleted_at IS NULL',
   lookups: 'SELECT 1 FROM lookups WHERE organization_id = $1',
+  lookup_bytes: 'SELECT octet_length(tools::text) FROM lookups WHERE organization_id = $1',
   // Starts of the API create sessions too, without a limit: those are not empty.
   empty_sessions: `SELECT 1 FROM (SELECT is_open, last_start_number FROM sessions WHERE organization_id = $1
     ORDER BY created_at DESC, id DESC LIMIT 2 * $2::bigint) AS newest WHERE is_open AND last_start_number = 0`,

@@ -109,6 +109,8 @@ export async function saveLookup(
           )
       if (!lookup) return { kind: 'id_taken' }
       if (!seen && by) await assertQuota(client, by, 'lookups')
+      const isLarger = !seen || JSON.stringify(tools).length > JSON.stringify(seen.tools).length
+      if (isLarger && by) await assertQuota(client, by, 'lookup_bytes')
       if (by) {
         await recordAuditEvent(client, {
           ...by,

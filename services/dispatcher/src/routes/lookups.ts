@@ -5,6 +5,7 @@ import {
   type LookupIn,
   LOOKUP_ARGUMENTS_MAX_BYTES,
   LOOKUPS_MAX,
+  LOOKUPS_MAX_BYTES,
   type LookupTool,
   truncateText,
 } from '@workflow-service/contract'
@@ -72,11 +73,12 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
     const redact = createRedactor([keptOrGiven])
     const tools = kind === 'mcp' ? describeTools(await listTools(send, url, redact), input.tools, redact) : input.tools
     const headerValue = encryptGivenSecret(ctx.secrets, { organizationId, id: lookupId }, value)
-    const by = withQuota(readActor(organizationId, request), 'lookups', LOOKUPS_MAX)
+    const actor = withQuota(readActor(organizationId, request), 'lookups', LOOKUPS_MAX)
+    const by = withQuota(actor, 'lookup_bytes', LOOKUPS_MAX_BYTES)
     const change = { ...values, headerValue, tools }
     const saved = await withinQuota(
       saveLookup(ctx.db, organizationId, lookupId, change, version, by),
-      `There can be at most ${LOOKUPS_MAX} look-ups. Delete some that are not needed.`,
+      `There can be at most ${LOOKUPS_MAX} look-ups, whose tools have ${LOOKUPS_MAX_BYTES / 1_048_576} MiB in all. Delete what is not needed.`,
     )
     if (saved.kind === 'changed_meanwhile') throw changed()
     if (saved.kind !== 'saved') throw refusalOf(saved.kind, 'look-up')

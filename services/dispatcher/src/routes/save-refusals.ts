@@ -20,7 +20,7 @@ export function refusalOf(kind: SaveRefusal, saved: 'webhook source' | 'look-up'
 
 /** Adds a quota of the organization, which holds for people: operators and manifests may exceed it. */
 export function withQuota(by: AuditedBy | undefined, kind: QuotaKind, max: number): AuditedBy | undefined {
-  return by?.principal.userId ? { ...by, quotas: { [kind]: max } } : by
+  return by?.principal.userId ? { ...by, quotas: { ...by.quotas, [kind]: max } } : by
 }
 
 /** @throws ApiError 409 `quota_exceeded` with this message if the save exceeds its quota. */
