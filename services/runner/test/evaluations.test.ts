@@ -367,6 +367,18 @@ describe('a trial', () => {
     expect(claimed.flatMap((each) => each?.run.context ?? [])).toEqual(['two'])
   })
 
+  test('waits for its turn among organizations', async () => {
+    const other = await fixture.createOrganization()
+    for (const context of ['1', '2', '3', '4']) {
+      const { organizationId, workflowId } = context === '4' ? other : acme
+      const trial = { id: newId(), workflowId, userId: newId(), sessionId: null, context, rules: null }
+      await recordTrial(fixture.db, { organizationId, memberId: null }, trial)
+    }
+    const claimed = []
+    for (let n = 0; n < 5; n += 1) claimed.push(await claimTrial(fixture.db, 60_000))
+    expect(claimed.map((each) => each?.run.context)).toEqual(['1', '4', '2', '3', undefined])
+  })
+
   test('takes nothing from a process that lost it, as one that was paused did', async () => {
     const trial = { id: newId(), workflowId: acme.workflowId, userId: newId() }
     await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context: 'x', rules: null })

@@ -79,7 +79,10 @@ export interface ClaimedTrial {
   readonly rules: string | null
 }
 
-/** Claims the oldest trial that no process executes, for `leaseMs`. */
+/**
+ * Claims the oldest trial that no process executes, for `leaseMs`: first of the organization of which the fewest are
+ * under way. A person may try a thousand workflows, each for two minutes, and the runners have few slots for trials.
+ */
 export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial | undefined> {
   // Named, as every runner sends it each second.
   const { rows } = await db.pool.query<ClaimedTrial>({
@@ -87,8 +90,14 @@ export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial 
     text: `WITH leased AS (
        UPDATE trials SET attempts = attempts + 1, lease_until = clock_timestamp() + $1 * interval '1 ms'
        WHERE id = (
-         SELECT id FROM trials WHERE finished_at IS NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())
-         ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED
+         SELECT trials.id FROM trials JOIN (
+           SELECT id, row_number() OVER (
+             PARTITION BY organization_id ORDER BY (lease_until >= clock_timestamp()) IS NOT TRUE, created_at
+           ) AS number
+           FROM trials WHERE finished_at IS NULL
+         ) AS queue ON queue.id = trials.id
+         WHERE finished_at IS NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())
+         ORDER BY queue.number, created_at LIMIT 1 FOR UPDATE OF trials SKIP LOCKED
        ) RETURNING *
      ),
      claimed AS (
