@@ -12,6 +12,8 @@ import type { AppServiceContext } from './app-service-context.ts'
 
 /** Jobs that a process sends at once, so that one with a slow endpoint does not hold up the others. */
 const JOBS_AT_ONCE = 4
+/** After which a job lets another one be sent: some have 5,000 payloads, one in a second. */
+const TURN_MS = 15_000
 const SECOND_MS = 1_000
 /** Well below the lease of 15 s. */
 const RENEW_MS = 5_000
@@ -29,6 +31,7 @@ export async function sendResendJobs(
   ctx: JobContext,
   signal: AbortSignal,
   untilNextSecond = async (): Promise<void> => await pause(SECOND_MS, signal),
+  turnMs = TURN_MS,
 ): Promise<void> {
   const owner = randomUUID()
   let active = 0
@@ -37,7 +40,7 @@ export async function sendResendJobs(
       const job = await leaseResendJob(ctx.db, owner)
       if (job) {
         active += 1
-        await sendJob(ctx, owner, job, signal, untilNextSecond).finally(() => (active -= 1))
+        await sendJob(ctx, owner, job, signal, { untilNextSecond, turnMs }).finally(() => (active -= 1))
       } else if (active > 0) {
         await pause(SECOND_MS, signal)
       } else {
@@ -53,8 +56,9 @@ async function sendJob(
   owner: string,
   leased: LeasedResends,
   stopping: AbortSignal,
-  untilNextSecond: () => Promise<void>,
+  { untilNextSecond, turnMs }: { untilNextSecond: () => Promise<void>; turnMs: number },
 ): Promise<void> {
+  const startedMs = performance.now()
   const { id, organizationId } = leased
   // A job that a person stops while the dispatcher is unavailable.
   const ended = new AbortController()
@@ -81,6 +85,7 @@ async function sendJob(
       if (job && paused !== -1) job = await deferPausedResends(ctx.db, owner, id)
       ctx.changeNotices.add(organizationId, 'deliveries')
       await second
+      if (performance.now() - startedMs >= turnMs) break
     }
   } finally {
     clearInterval(renewing)

@@ -207,6 +207,36 @@ describe('Payloads that are sent again together', () => {
     await ctx.close()
   })
 
+  test('wait for their turn among organizations, however many and long the jobs of one are', async () => {
+    const other = await data.app.createOrganization()
+    const theirs = await data.saveSource({}, other)
+    for (const job of ['A', 'B', 'C', 'D', 'E']) {
+      await create({ ids: [await addFailed(`${job}1`), await addFailed(`${job}2`)], per_second: 1 })
+    }
+    const body = { id: newId(), per_second: 1, ids: [await addFailed('X1', theirs)] }
+    expect((await data.call(other.admin, 'createResendJob', { body })).status).toBe(201)
+    const { logger } = createCapturedLogger({ service: 'app' })
+    const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
+    const ctx = await createAppServiceContext(config, { sessionQueue: createInProcessQueue(), logger })
+    const inOrder = () => data.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id)
+    // A second lasts until four payloads were sent, one of each job that is sent at once.
+    const seconds: (() => void)[] = []
+    const untilNextSecond = () =>
+      new Promise<void>((resolve) => {
+        seconds.push(resolve)
+        if (seconds.length % 4 === 0) setTimeout(() => seconds.splice(0).forEach((over) => over()), 500)
+      })
+    const sending = sendResendJobs(ctx, AbortSignal.timeout(20_000), untilNextSecond, 0)
+    await waitUntil(() => inOrder().length >= 8 || undefined)
+    expect(inOrder().slice(0, 4)).toContain('X1')
+    expect(inOrder().slice(0, 8)).toEqual(expect.arrayContaining(['A1', 'B1', 'C1', 'D1', 'E1']))
+    const rest = setInterval(() => seconds.splice(0).forEach((over) => over()), 50)
+    await sending
+    clearInterval(rest)
+    expect(received()).toHaveLength(11)
+    await ctx.close()
+  })
+
   test('stop when a person says so, and those that cannot be sent are counted', async () => {
     const gone = await data.saveSource()
     for (let n = 0; n < 3; n += 1) await addFailed(`S${n}`)

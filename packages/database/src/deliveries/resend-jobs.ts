@@ -241,14 +241,24 @@ const leasedColumns = (
   ) AS next`
 const LEASED = leasedColumns('per_second')
 
-/** Leases a running job that no process sends, with as many payloads as it sends in a second. */
+/**
+ * Leases a running job that no process sends, with as many payloads as it sends in a second: first of the organization
+ * of which the fewest are being sent, and of its jobs the one that waits for longest.
+ */
 export async function leaseResendJob(db: Db, owner: string): Promise<LeasedResends | undefined> {
   const { rows } = await db.pool.query<LeasedResends>(
     `UPDATE resend_jobs SET ${LEASE}
      WHERE id = (
-       SELECT id FROM resend_jobs
+       SELECT resend_jobs.id FROM resend_jobs JOIN (
+         SELECT id, row_number() OVER (
+           PARTITION BY organization_id
+           ORDER BY (lease_owner IS NOT NULL AND lease_until >= clock_timestamp()) IS NOT TRUE,
+             lease_until NULLS FIRST, created_at
+         ) AS number
+         FROM resend_jobs WHERE status = 'running'
+       ) AS queue ON queue.id = resend_jobs.id
        WHERE status = 'running' AND (lease_until IS NULL OR lease_until < clock_timestamp())
-       ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED
+       ORDER BY queue.number, lease_until NULLS FIRST, created_at LIMIT 1 FOR UPDATE OF resend_jobs SKIP LOCKED
      ) RETURNING ${LEASED}`,
     [owner],
   )
