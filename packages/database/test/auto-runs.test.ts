@@ -26,8 +26,8 @@ function scheduled(frequency: AutoRunFrequency, anchor: string): Promise<Startab
   })
 }
 
-const startDue = (now: string) =>
-  startDueAutoRuns(db, { now: new Date(now), limit: 100, newRequestId: () => 'request-auto' })
+const startDue = async (now: string) =>
+  (await startDueAutoRuns(db, { now: new Date(now), limit: 100, newRequestId: () => 'request-auto' })).started
 
 const nextOf = async ({ workflowId }: Startable) =>
   (await db.prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })).autoRunNextAt?.toISOString()
@@ -96,6 +96,20 @@ describe('startDueAutoRuns', () => {
     },
   )
 
+  test('says that others may be due where it has started none', async () => {
+    const workflowIds = []
+    for (let n = 0; n < 2; n += 1) workflowIds.push((await scheduled('daily', '2026-03-01T09:20:00Z')).workflowId)
+    await db.prisma.workflow.updateMany({ where: { id: workflowIds[0]! }, data: { isActive: false } })
+    await db.prisma.workflow.update({
+      where: { id: workflowIds[1]! },
+      data: { autoRunNextAt: new Date('2026-03-02T09:21:00Z') },
+    })
+    const batch = { now: new Date('2026-03-02T09:30:00Z'), limit: 1, newRequestId: () => 'request-auto' }
+    expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: true })
+    expect(await startDueAutoRuns(db, batch)).toMatchObject({ started: [{ workflowId: workflowIds[1] }], isMore: true })
+    expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: false })
+  })
+
   test('starts nothing again when the clock jumps back', async () => {
     await scheduled('hourly', '2026-03-01T09:20:00Z')
     expect(await startDue('2026-03-01T10:20:00Z')).toHaveLength(1)
@@ -105,6 +119,7 @@ describe('startDueAutoRuns', () => {
 
   test('uses the clock of the database by default', async () => {
     await scheduled('hourly', '2020-01-01T00:00:00Z')
-    expect(await startDueAutoRuns(db, { limit: 10, newRequestId: () => 'request-auto' })).toHaveLength(1)
+    const due = await startDueAutoRuns(db, { limit: 10, newRequestId: () => 'request-auto' })
+    expect([due.started.length, due.isMore]).toEqual([1, false])
   })
 })

@@ -11,14 +11,14 @@ export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<Repe
     intervalMs,
     logger: ctx.logger,
     async run(signal) {
-      for (let isMore = true; isMore && !signal.aborted;) isMore = (await startDue(ctx)) === MAX_BATCH
+      for (let isMore = true; isMore && !signal.aborted;) isMore = await startDue(ctx)
     },
   })
 }
 
-/** Starts a batch of due auto-runs, and resolves to their number. */
-async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<number> {
-  const started = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
+/** Starts a batch of due auto-runs, and resolves to whether there may be others. */
+async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<boolean> {
+  const { started, isMore } = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
   for (const { startId: run_id, sessionId: session_id, workflowId: workflow_id, ...run } of started) {
     const { organizationId: organization_id, requestId, dueAt: due_at } = run
     runnerMetrics.autoRuns.inc()
@@ -27,5 +27,5 @@ async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue
     logger.info(fields, 'auto_run.started')
     void sessionQueue.publish({ session_id }, { requestId })
   }
-  return started.length
+  return isMore
 }

@@ -29,12 +29,13 @@ const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid })
 /**
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future
  * time. Each due time is started once, by one of any number of runners. Several missed times are started once together.
- * `now` is the database's clock by default, so that runners with different clocks agree.
+ * `now` is the database's clock by default, so that runners with different clocks agree. `isMore`: there may be others,
+ * also if none was started, because the workflows were inactive.
  */
 export async function startDueAutoRuns(
   db: Db,
   { now, limit, newRequestId }: { now?: Date; limit: number; newRequestId: () => string },
-): Promise<readonly AutoRunStart[]> {
+): Promise<{ readonly started: readonly AutoRunStart[]; readonly isMore: boolean }> {
   const { rows } = await runStatement(db, LIST_DUE, [now ?? null, limit])
   const started: AutoRunStart[] = []
   for (const due of rows) {
@@ -52,7 +53,7 @@ export async function startDueAutoRuns(
     ])
     if (rowCount) started.push(start)
   }
-  return started
+  return { started, isMore: rows.length === limit }
 }
 
 /** The context of a scheduled start: JSON, of which the built-in agent takes what the example has. */
