@@ -31,7 +31,7 @@ export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
 
 /**
  * Limits how many calls are in flight at once, in total and for each key. Each call takes time in proportion to the
- * waiting callers of its key, regardless of the number of keys.
+ * waiting callers of its key, and only where too many wait in all, to the number of keys.
  */
 export class InFlightLimiter {
   readonly #limits: InFlightLimits
@@ -58,7 +58,8 @@ export class InFlightLimiter {
   /**
    * Waits for a free slot, by default `waitMs` of the limiter. Callers of one key are served in the order of their
    * arrival, and keys with waiting callers in turn: a key at its limit, or with many callers, does not delay the
-   * others. Resolves to the limit that was reached if no slot became free in time, or at once if too many callers wait.
+   * others. Resolves to the limit that was reached if no slot became free in time, or at once if too many callers wait:
+   * in all, that is the last one of the key with the most, so that two keys cannot keep all others from waiting.
    * @param arrivedMs When the caller first asked, if it asks again: it keeps its place, and takes that of a later one
    *   if too many wait.
    */
@@ -71,16 +72,16 @@ export class InFlightLimiter {
     const reached = this.#limitReached(state)
     if (reached === undefined) return this.#takeSlot(key, state)
     const { maxWaiting, maxWaitingPerKey } = this.#limits
-    const isFull = this.waiting >= maxWaiting || state.waiters.length >= maxWaitingPerKey
-    const last = state.waiters.at(-1)
-    const mayReplace = last !== undefined && last.arrivedMs > arrivedMs
-    if ((isFull && !mayReplace) || this.#isStopped || waitMs <= 0) return reached
+    const isKeyFull = state.waiters.length >= maxWaitingPerKey
+    const isFull = isKeyFull || this.waiting >= maxWaiting
+    const replaced = isFull ? this.#findReplaced(key, state, { arrivedMs, isKeyFull }) : undefined
+    if ((isFull && !replaced) || this.#isStopped || waitMs <= 0) return reached
     const { promise, resolve } = Promise.withResolvers<ReleaseSlot | LimitReached>()
     const waiter: Waiter = { arrivedMs, resolve }
     state.waiters.splice(1 + state.waiters.findLastIndex((other) => other.arrivedMs <= arrivedMs), 0, waiter)
     this.waiting += 1
     this.#update(key, state)
-    if (isFull && last) this.#refuse(key, state, last)
+    if (replaced) this.#refuse(...replaced)
     const timer = setTimeout(() => this.#refuse(key, state, waiter), waitMs)
     try {
       return await promise
@@ -105,6 +106,26 @@ export class InFlightLimiter {
   /** The key's state; `#update` stores it when it has something to keep. */
   #stateOf(key: string): KeyState {
     return this.#states.get(key) ?? { inFlight: 0, waiters: [] }
+  }
+
+  /**
+   * The last waiting caller of the key if it arrived later; else, unless the key has too many itself, that of the key
+   * with the most, if it still has as many without it as this key with one more.
+   */
+  #findReplaced(
+    key: string,
+    state: KeyState,
+    { arrivedMs, isKeyFull }: { arrivedMs: number; isKeyFull: boolean },
+  ): readonly [string, KeyState, Waiter] | undefined {
+    const last = state.waiters.at(-1)
+    if (last && last.arrivedMs > arrivedMs) return [key, state, last]
+    let most: readonly [string, KeyState] | undefined
+    let count = isKeyFull ? Number.POSITIVE_INFINITY : state.waiters.length + 1
+    for (const entry of this.#states) {
+      const { length } = entry[1].waiters
+      if (length > count) [most, count] = [entry, length]
+    }
+    return most && [...most, most[1].waiters.at(-1)!]
   }
 
   /** Call after every change of the key's slots or waiting callers. */
