@@ -86,6 +86,17 @@ describe('the in-flight limiter', () => {
     expect(limiter.tryAcquire('d')).toBe('total_limit')
   })
 
+  test('leaves slots free for further keys, however many take all they may', () => {
+    const limiter = createLimiter({ total: 12, perKey: 6, leavesFree: true })
+    const takeAll = (key: string): number => {
+      let count = 0
+      while (typeof limiter.tryAcquire(key) === 'function') count += 1
+      return count
+    }
+    expect(['a', 'b', 'c', 'd'].map(takeAll)).toEqual([6, 3, 2, 1])
+    expect([limiter.tryAcquire('a'), limiter.tryAcquire('e')]).toEqual(['key_limit', 'total_limit'])
+  })
+
   test('serves keys in turn, each in the order of its callers, so that one with many does not delay the others', async () => {
     const limiter = createLimiter({ perKey: 10 })
     const release = await acquireSlot(limiter, 'a')

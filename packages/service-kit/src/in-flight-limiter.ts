@@ -8,6 +8,11 @@ export type ReleaseSlot = () => void
 export interface InFlightLimits {
   total: number
   perKey: number
+  /**
+   * Whether a key gets no slot where it has as many as are free: one key may have half of all and the next one a
+   * quarter, so that others still find some. Default: false.
+   */
+  leavesFree?: boolean
   waitMs: number
   /** Waiting callers keep memory, so their number is limited. */
   maxWaiting: number
@@ -99,8 +104,10 @@ export class InFlightLimiter {
   }
 
   #limitReached({ inFlight }: KeyState): LimitReached | undefined {
-    if (inFlight >= this.#limits.perKey) return 'key_limit'
-    return this.inFlight >= this.#limits.total ? 'total_limit' : undefined
+    const { total, perKey, leavesFree = false } = this.#limits
+    const free = total - this.inFlight
+    if (inFlight >= perKey || (leavesFree && free > 0 && inFlight >= free)) return 'key_limit'
+    return free <= 0 ? 'total_limit' : undefined
   }
 
   /** The key's state; `#update` stores it when it has something to keep. */

@@ -23,6 +23,24 @@ test('the requests of one organization take their turns together, and so are the
   expect(responseState(res).key).toBe('a')
 })
 
+test('two organizations that take all slots they may leave some to others', async () => {
+  const slots = createRequestSlots<string>({ total: 8, perKey: 4, keyOf: (name) => name, metrics: new Registry() })
+  /** Begins to read the bodies of five requests, which do not arrive, and returns of how many. */
+  const hold = async (name: string): Promise<number> => {
+    let count = 0
+    const read = (): Promise<void> => {
+      count += 1
+      return new Promise(() => {})
+    }
+    for (let n = 0; n < 5; n += 1) {
+      slots.whileReading(new ServerResponse({ method: 'PUT' } as IncomingMessage), name, read).catch(() => {})
+    }
+    await nextTurn()
+    return count
+  }
+  expect([await hold('a'), await hold('b'), await hold('c')]).toEqual([4, 2, 1])
+})
+
 test('callers who are not known take no slot of those who are, and share theirs', () => {
   const strangers = { includes: (name: string) => name.startsWith('stranger'), perKey: 1 }
   const limits = { total: 2, perKey: 2, strangers, metrics: new Registry() }

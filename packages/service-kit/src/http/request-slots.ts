@@ -26,8 +26,8 @@ export type RequestSlots<Principal> = ReturnType<typeof createRequestSlots<Princ
 
 /**
  * Creates slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that
- * arrive byte by byte take no slot from requests that have arrived. Waiting for slots is of no use: callers that wait
- * would take as much memory.
+ * arrive byte by byte take no slot from requests that have arrived. Two keys that take all they may leave a quarter to
+ * others. Waiting for slots is of no use: callers that wait would take as much memory.
  */
 export function createRequestSlots<Principal>({
   total,
@@ -37,7 +37,9 @@ export function createRequestSlots<Principal>({
   metrics,
 }: RequestSlotsOptions<Principal>) {
   const create = (most: number) => {
-    const limits = { total, perKey: most, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
+    // Callers decide how long they keep one: by a body that does not arrive, or an answer that they do not read.
+    const leavesFree = most < total
+    const limits = { total, perKey: most, leavesFree, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
     return { reading: createInFlightLimiter(limits), answering: createInFlightLimiter(limits) }
   }
   const [known, unknown] = [create(perKey), create(strangers?.perKey ?? perKey)]
