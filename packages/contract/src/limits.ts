@@ -145,6 +145,8 @@ export const APPROVAL_REASON_MAX_LENGTH = 1_000
 
 /** Cases of a workflow. */
 export const CASES_MAX = 50
+/** All cases of an organization, as PostgreSQL stores them. */
+export const CASES_MAX_BYTES = 64 * 1024 * 1024
 /** Payloads of a case. */
 export const CASE_PAYLOADS_MAX = 50
 /** All payloads of a case, as JSON in UTF-8. */

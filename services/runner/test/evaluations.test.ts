@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type {
@@ -146,6 +147,26 @@ describe('an evaluation', () => {
     await fixture.db.pool.query('UPDATE evaluation_results SET lease_until = now()')
     await startRunner()
     expect(await untilEnded(id)).toMatchObject({ total: 6, done: 6, same: 6 })
+  })
+
+  test('has cases of a limited size in all workflows, of which a person can make one smaller', async () => {
+    const id = await keep('Total: 1')
+    // Random, because PostgreSQL compresses other texts.
+    await fixture.db.pool.query(
+      `INSERT INTO cases (id, organization_id, workflow_id, name, context, expected, saved_by_name)
+       SELECT gen_random_uuid(), organization_id, workflow_id, 'Large ' || n, context, json_build_array($2::text), ''
+       FROM cases CROSS JOIN generate_series(1, 48) AS n WHERE id = $1`,
+      [id, randomBytes(1_050_000).toString('base64')],
+    )
+    await expect(keep('Total: 2')).rejects.toMatchObject({
+      problem: 'limit_reached',
+      message: expect.stringContaining('at most 64 MiB'),
+    })
+    const { version } = (
+      await fixture.db.pool.query<{ version: string }>('SELECT version FROM cases WHERE id = $1', [id])
+    ).rows[0]!
+    const smaller = { name: 'x', context: 'x', expected: [], version }
+    expect(await saveCase(fixture.db, edit, id, smaller)).toMatchObject({ name: 'x' })
   })
 
   test('makes its payloads the right ones only for the text that it has tried', async () => {
