@@ -6,7 +6,7 @@ import { createLimiter, createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
 import { createDispatcherClient } from './dispatcher-client.ts'
-import { MAIL_QUOTA } from './notices.ts'
+import { MAIL_QUOTA } from './mail-quota.ts'
 import { createOperationShares } from './operation-shares.ts'
 
 export interface AppOverrides extends ServiceOverrides {

@@ -13,18 +13,12 @@ import {
   takeDueNotices,
 } from '@workflow-service/database'
 import { ApiError, describeError, newRequestId, withTimeout } from '@workflow-service/service-kit'
-import type { Quota } from '@workflow-service/service-kit/rate-limit'
 import { createTransport } from 'nodemailer'
 import type { AppServiceContext } from './app-service-context.ts'
+import { MAIL_QUOTA } from './mail-quota.ts'
 import { LOOPBACK_NAME } from './require-host.ts'
 
 type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger' | 'mailLimiter'>
-
-/**
- * Emails to an address, and tests of an organization. Who sets an address and the texts need not be its owner, whom the
- * mail server of the operator must not flood.
- */
-export const MAIL_QUOTA: Quota = { limit: 20, windowSeconds: 3_600 }
 
 const AT_ONCE = 40
 /** How often others are looked for while some are under way. */

@@ -15,7 +15,8 @@ import { checkServiceSignature, checkServiceToken, parseEvent } from '@workflow-
 import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
 import { createLimiter } from '../src/auth/sign-in-limits.ts'
-import { MAIL_QUOTA, makeNotices, sendNotice } from '../src/notices.ts'
+import { MAIL_QUOTA } from '../src/mail-quota.ts'
+import { makeNotices, sendNotice } from '../src/notices.ts'
 import { type TestOrganization, useDataApp } from './support/use-app.ts'
 
 /** A mail server that keeps what it gets, or refuses it. */

@@ -56,6 +56,8 @@ export async function saveTrigger(
   })
 }
 
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
+
 /**
  * Refuses a part with which the document of its workflow would be too large: each read and each save answers with all
  * of it, and 100 triggers may have 30 MB.
@@ -67,7 +69,6 @@ function assertPartsFit(
   maxBytes: number,
   what: string,
 ): void {
-  const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
   const stored = parts.find((part) => part.id === id)
   // With its id and version: one that a manifest made too large can be paused.
   if (stored && bytesOf(wanted) <= bytesOf(stored)) return
