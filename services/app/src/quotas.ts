@@ -30,7 +30,9 @@ type QuotaSetting = keyof typeof quotaSettings
 export type Quotas = Readonly<Record<QuotaSetting, number>>
 
 /** The setting of each kind, and what it counts, in the plural. The dispatcher checks the quotas of what it saves. */
-const QUOTAS: Readonly<Record<Exclude<QuotaKind, 'webhook_sources' | 'lookups' | 'lookup_bytes'>, readonly [QuotaSetting, string]>> = {
+const QUOTAS: Readonly<
+  Record<Exclude<QuotaKind, 'webhook_sources' | 'lookups' | 'lookup_bytes'>, readonly [QuotaSetting, string]>
+> = {
   workflows: ['MAX_WORKFLOWS', 'workflows'],
   triggers: ['MAX_TRIGGERS_PER_WORKFLOW', 'triggers in this workflow'],
   files: ['MAX_FILES_PER_WORKFLOW', 'files in this workflow'],

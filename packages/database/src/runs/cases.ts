@@ -127,7 +127,8 @@ const UPSERT_CASE = `
 async function assertCasesFit(tx: Transaction, organizationId: string): Promise<void> {
   // It reads no value that is stored apart.
   const { rows } = await tx.query<{ bytes: number }>(
-    `SELECT sum(pg_column_size(expected) + pg_column_size(context))::float8 AS bytes FROM cases WHERE organization_id = $1`,
+    `SELECT sum(pg_column_size(expected) + pg_column_size(context))::float8 AS bytes FROM cases
+     WHERE organization_id = $1`,
     [organizationId],
   )
   if (rows[0]!.bytes <= CASES_MAX_BYTES) return
