@@ -99,7 +99,7 @@ function JsonText({ text }: { text: string }) {
         {shown}
       </span>,
     )
-    end = match.index + (shown?.length ?? 0)
+    end = match.index + shown.length
   }
   return [...parts, text.slice(end)]
 }

@@ -30,6 +30,6 @@ export async function draftRunRules(
   )
   return draftRules(
     run,
-    sources.map(({ name, exampleRequestBody }) => ({ name, example_request_body: exampleRequestBody ?? {} })),
+    sources.map(({ name, exampleRequestBody }) => ({ name, example_request_body: exampleRequestBody })),
   )
 }
