@@ -160,10 +160,15 @@ async function requestStreamed(request: Request): Promise<SdkAnswer> {
   await result.consumeStream({ onError: (error) => void errors.push(error) })
   request.abortSignal?.throwIfAborted()
   if (errors.length > 0) throw errors[0]
+  const [finishReason, rawFinishReason] = [await result.finishReason, await result.rawFinishReason]
+  // A server or proxy that ends closes its connections in the middle of answers, which is no error of the stream.
+  if (finishReason === 'interrupted' || (finishReason === 'other' && rawFinishReason === undefined)) {
+    throw new Error('The stream ended without a finish reason')
+  }
   return {
     content: await result.content,
-    finishReason: await result.finishReason,
-    rawFinishReason: await result.rawFinishReason,
+    finishReason,
+    rawFinishReason,
     usage: await result.usage,
     response: await result.response,
   }

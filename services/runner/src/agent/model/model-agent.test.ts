@@ -517,8 +517,13 @@ describe('the earlier runs of the session', () => {
     expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'model_answer', 'tool_call', 'tool_result'])
   })
 
-  test('are halved once when the API refuses the prompt as too long', async () => {
-    const tooLong: ModelTurn = { failure: 'status', status: 400, message: 'prompt is too long: 210000 tokens > 200000' }
+  test.each([
+    [400, 'prompt is too long: 210000 tokens > 200000'],
+    [400, 'input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length'],
+    [400, 'Input Tokens Exceeded: Number of input tokens exceeds maximum length.'],
+    [429, 'Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 36278.'],
+  ])('are halved once when the API refuses the prompt as too long: %i %s', async (status, message) => {
+    const tooLong: ModelTurn = { failure: 'status', status, message }
     const history = Array.from({ length: 4 }, (_, n) => earlier(n + 1, 300))
     const agent = await createScriptedAgent(provider, [tooLong, idle])
     const run = createInMemoryRun({ history })

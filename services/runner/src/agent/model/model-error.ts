@@ -1,4 +1,4 @@
-import { truncateText } from '@workflow-service/contract'
+import { isJsonObject, parseJson, truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
 import { NOT_AVAILABLE } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
@@ -18,7 +18,7 @@ export type ModelErrorCode =
 /**
  * What can be done about an error of the model:
  * `limited`: the API asks to wait (429, 529): repeat the request for as long as AGENT_RATE_LIMIT_SECONDS allows.
- * `unavailable`: the API cannot answer (5xx, no connection, no answer in time): the same, with growing pauses.
+ * `unavailable`: the API cannot answer (5xx, 424, no connection, no answer in time): the same, with growing pauses.
  * `unreadable`: the answer is not what the API documents: another request may succeed.
  * `too_long`: a shorter question may be accepted.
  * `permanent`: no further request helps.
@@ -51,18 +51,33 @@ export class ModelError extends Error {
   }
 }
 
-/** A quota that is used up: OpenAI answers 429 with this code, and waiting does not help. */
-const QUOTA_EXCEEDED = /insufficient_quota|billing_hard_limit_reached|credit balance is too low/iu
+/**
+ * An account without money, or at its own limit of spending: waiting does not help. OpenAI answers 429 with such a
+ * code, Anthropic 400 or 429; the others, and Anthropic for a `billing_error`, 402.
+ */
+const QUOTA_EXCEEDED =
+  /insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|spend_limit_reached|credit balance is too low|reached your specified (?:\w+ )*usage limits/iu
+/** Gemini answers 400 to a key that it does not know or that has expired. */
+const KEY_REFUSED = /API_KEY_INVALID|API key not valid/u
+/** Bedrock and OpenAI answer 400 to the name of a model that they do not know. */
+const MODEL_UNKNOWN = /model identifier is invalid|"code"\s*:\s*"model_not_found"/u
+/** How the AI SDK says that a stream ended without a reason why, which a server or proxy that ends may cause. */
+const BROKEN_OFF = /stream ended without a finish/iu
 const SERVER_ERROR = /server.?error|api.?error|overload|unavailable|time.?out/iu
 /** Azure answers 400 when its content filter rejects the prompt, and so do others that have its code. */
 const PROMPT_FILTERED =
   /"code"\s*:\s*"content_filter"|content management policy|ResponsibleAIPolicyViolation|content_policy_violation/u
 /**
- * How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock,
- * llama.cpp.
+ * How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock (the
+ * last of them Amazon Nova), llama.cpp.
  */
 const CONTEXT_TOO_LONG =
-  /context_length_exceeded|context[ _](?:length|window|size)|prompt is too long|input (?:is|length) .*too long|input is too long|input token count .*exceeds|too many (?:input )?tokens|exceed_context_size/iu
+  /context_length_exceeded|context[ _](?:length|window|size|limit)|prompt is too long|input (?:is|length) .*too long|input is too long|input token count .*exceeds|too many (?:input )?tokens|input tokens exceeded|exceed_context_size/iu
+/**
+ * OpenAI and Groq answer 429 or 413 to a request that alone has more tokens than the account may send in a minute: no
+ * waiting helps.
+ */
+const EXCEEDS_RATE = /request too large for /iu
 
 /**
  * Classifies an error of the AI SDK. Keeps only its message, on one line and without the API key: the error objects
@@ -85,29 +100,39 @@ export function toModelError(
   const said = describe(error, apiKey)
   if (!APICallError.isInstance(error)) {
     if (brokenBy) return unreachable(brokenBy)
+    if (BROKEN_OFF.test(said)) {
+      return new ModelError('model_unavailable', 'unavailable', "The model's API broke off its answer")
+    }
     // An error as the end of a stream, whose status was 200 at its beginning.
-    const status = Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode)
     const text = causes
-      .map(({ message, code }) => `${String(message)} ${String(code)}`)
+      .map(({ message, code, type }) => `${String(message)} ${String(code)} ${String(type)}`)
       .join(' ')
       .slice(0, 10_000)
+    // The package of Anthropic knows no status for this one.
+    const isTimeout = causes.some(({ type }) => type === 'timeout_error')
+    const status = isTimeout ? 504 : Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode)
     if (QUOTA_EXCEEDED.test(text))
       return notAvailable('model_quota_exceeded', `The quota of the model's API is used up: ${said}`)
+    if (status === 400 && CONTEXT_TOO_LONG.test(text)) return tooLong(said)
     // The packages of the providers give 500 to each error that they do not know.
     const kind = status === 500 && !SERVER_ERROR.test(text) ? undefined : kindOf(status)
     if (!kind) return unreadable(`The model's answer does not follow its API: ${said}`)
     const message = "The model's API ended its answer with an error"
     return new ModelError('model_unavailable', kind, message, { detail: `${message}: ${said}` })
   }
-  const { statusCode: status } = error
+  // The package of OpenAI gives the parsed body of a failed response in place of its text.
+  const body = typeof error.responseBody === 'object' ? JSON.stringify(error.responseBody) : (error.responseBody ?? '')
+  const status = readStatus(error, body)
   // A connection that breaks in the middle of an answer leaves the status of its beginning.
   if (status === undefined || (status < 300 && brokenBy !== undefined)) return unreachable(brokenBy ?? said)
   // The SDK also reports a 2xx answer with an unreadable or incomplete body as an API error.
   if (status < 300) return unreadable(`The model's answer cannot be read: ${said}`)
-  const text = `${error.message} ${error.responseBody ?? ''}`.slice(0, 10_000)
+  const text = `${error.message} ${body}`.slice(0, 10_000)
   const answered = `The model's API answered ${status}`
-  const isOutOfQuota = status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)
-  if (isOwnKey && (isOutOfQuota || status === 401 || status === 403 || status === 404)) {
+  const isOutOfQuota = status === 402 || (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text))
+  const isKeyRefused = status === 401 || status === 403 || (status === 400 && KEY_REFUSED.test(text))
+  const isModelUnknown = status === 404 || (status === 400 && MODEL_UNKNOWN.test(text))
+  if (isOwnKey && (isOutOfQuota || isKeyRefused || isModelUnknown)) {
     const why = isOutOfQuota ? 'its account has no quota left' : 'an admin enters another one, or removes it'
     const message = `${answered} to the organization's own key for ${name}: ${why} (page Agents)`
     return new ModelError('own_key_refused', 'permanent', message, { detail: `${answered} to an own key: ${said}` })
@@ -120,22 +145,43 @@ export function toModelError(
     const message = `The content filter of the model's API rejected the prompt: ${said}`
     return new ModelError('model_refused', 'permanent', message)
   }
+  if ((status === 429 || status === 413) && EXCEEDS_RATE.test(text)) {
+    const message = "The prompt is too long for the limits of the model's account"
+    return new ModelError('model_request_refused', 'too_long', message, { detail: `${answered}: ${said}` })
+  }
   const kind = kindOf(status)
   if (kind !== undefined) {
     const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now()) ?? readRetryDelay(text)
     const detail = `${answered}: ${said}`
     return new ModelError('model_unavailable', kind, answered, { detail, retryAfterMs })
   }
-  if (status === 401 || status === 403) {
+  if (isKeyRefused) {
     return notAvailable('model_unauthorized', `${answered}; check AGENT_API_KEY: ${said}`)
   }
-  if (status === 404) {
+  if (isModelUnknown) {
     return notAvailable('model_not_found', `${answered}; check AGENT_MODEL and AGENT_BASE_URL: ${said}`)
   }
   const isTooLong = (status === 400 || status === 413 || status === 422) && CONTEXT_TOO_LONG.test(text)
-  return isTooLong
-    ? new ModelError('model_request_refused', 'too_long', `The prompt is too long for the model: ${said}`)
-    : notAvailable('model_request_refused', `${answered}: ${said}`)
+  return isTooLong ? tooLong(said) : notAvailable('model_request_refused', `${answered}: ${said}`)
+}
+
+/**
+ * The status of an answer. OpenAI's Responses answers 200 also to a request that failed later, and has the reason in
+ * the body, as OpenRouter does with a status as the code. The package of OpenAI makes 400 of the first, or cannot read
+ * it.
+ */
+function readStatus({ statusCode, responseBody }: APICallError, body: string): number | undefined {
+  if (typeof responseBody === 'string' && (statusCode === undefined || statusCode >= 300)) return statusCode
+  const answer = parseJson(body)
+  const error = isJsonObject(answer) ? answer['error'] : undefined
+  const code = isJsonObject(error) ? error['code'] : undefined
+  if (code === 'rate_limit_exceeded') return 429
+  if (code === 'server_error' || code === 'vector_store_timeout') return 500
+  return typeof code === 'number' && code >= 400 && code < 600 ? code : statusCode
+}
+
+function tooLong(said: string): ModelError {
+  return new ModelError('model_request_refused', 'too_long', `The prompt is too long for the model: ${said}`)
 }
 
 /** This runner cannot decrypt the organization's own key. The service's key does not take its place silently. */
@@ -161,7 +207,8 @@ function unreachable(why: string): ModelError {
 
 function kindOf(status: number): 'limited' | 'unavailable' | undefined {
   if (status === 429 || status === 529) return 'limited'
-  return status === 408 || status === 409 || status >= 500 ? 'unavailable' : undefined
+  // Bedrock answers 424 where the model fails (ModelErrorException, ModelStreamErrorException).
+  return status === 408 || status === 409 || status === 424 || status >= 500 ? 'unavailable' : undefined
 }
 
 /** It holds up all runs of a model, also when the account has more quota before its end. */
@@ -197,7 +244,7 @@ function networkCode(causes: readonly { readonly code?: unknown }[]): string | u
 /** The error, its cause, the cause's cause, and so on. */
 export function listCauses(
   error: unknown,
-): { message?: unknown; code?: unknown; statusCode?: unknown; cause?: unknown }[] {
+): { message?: unknown; code?: unknown; type?: unknown; statusCode?: unknown; cause?: unknown }[] {
   const causes: { cause?: unknown }[] = []
   for (let link = error; causes.length < 5 && typeof link === 'object' && link !== null;) {
     causes.push(link)

@@ -148,6 +148,102 @@ test('an error as the end of a stream is one of its status, and not an answer th
   expect((await execute('openai-compatible', true, [...unknown, ends])).error).toMatch(/^model_answer_invalid/)
 })
 
+/** A stream that ends with these events, without an error of the connection. */
+const streaming = (...events: { readonly type?: string; readonly id?: string }[]): ModelTurn => ({
+  failure: 'custom',
+  respond: (response) =>
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .end(
+        events
+          .map((event) => `${event.type ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
+          .join(''),
+      ),
+})
+const refusing = (status: number, error: object): ModelTurn => failing(status, JSON.stringify({ error }))
+const anthropicStart = {
+  type: 'message_start',
+  message: { id: 'msg_1', model: 'm', role: 'assistant', content: [], usage: { input_tokens: 9, output_tokens: 1 } },
+}
+const anthropicError = (type: string, message: string) => ({ type: 'error', error: { type, message } })
+const openAiStart = { type: 'response.created', response: { id: 'resp_1', created_at: 1, model: 'm' } }
+const failedResponse = (code: string): ModelTurn =>
+  failing(200, JSON.stringify({ id: 'resp_1', status: 'failed', error: { code, message: 'It failed' }, output: [] }))
+const chatChunk = (delta: object) => ({ id: 'c', choices: [{ index: 0, delta, finish_reason: null }] })
+const cutCall = {
+  index: 0,
+  id: 'call_1',
+  type: 'function',
+  function: { name: 'send_to_order_intake', arguments: '{}' },
+}
+
+test.each<[ModelProtocolName, what: string, code: string, ModelTurn]>([
+  [
+    'openai',
+    'an inactive account',
+    'model_quota_exceeded',
+    refusing(429, { code: 'billing_not_active', message: 'No' }),
+  ],
+  [
+    'anthropic',
+    'the limit of spending',
+    'model_quota_exceeded',
+    refusing(400, { type: 'invalid_request_error', message: 'You have reached your specified API usage limits.' }),
+  ],
+  [
+    'anthropic',
+    'the limit of a contract',
+    'model_quota_exceeded',
+    refusing(429, { type: 'rate_limit_error', message: 'No', details: { error_code: 'contract_spend_limit_reached' } }),
+  ],
+  ['anthropic', 'a bill', 'model_quota_exceeded', refusing(402, { type: 'billing_error', message: 'No' })],
+  [
+    'google',
+    'a key that is not valid',
+    'model_unauthorized',
+    refusing(400, {
+      code: 400,
+      message: 'API key not valid. Please pass a valid API key.',
+      status: 'INVALID_ARGUMENT',
+    }),
+  ],
+  [
+    'bedrock',
+    'an unknown model',
+    'model_not_found',
+    failing(400, '{"message":"The provided model identifier is invalid."}'),
+  ],
+])('a run with a model of %s makes one request after %s: %s', async (provider, _what, code, turn) => {
+  const { error, sent, server } = await execute(provider, false, [turn, ends])
+  expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })
+})
+
+test.each<[ModelProtocolName, what: string, isStreaming: boolean, ModelTurn]>([
+  ['bedrock', 'a model that failed', false, failing(424, '{"message":"An error while processing the model."}')],
+  ['openai', 'a response that failed', false, failedResponse('server_error')],
+  ['openai', 'a response that was limited', false, failedResponse('rate_limit_exceeded')],
+  ['openai-compatible', 'an error with the status 200', false, refusing(200, { code: 502, message: 'Down' })],
+  ['anthropic', 'a time-out', true, streaming(anthropicStart, anthropicError('timeout_error', 'Too slow'))],
+  ['anthropic', 'an error inside', true, streaming(anthropicStart, anthropicError('api_error', 'It broke'))],
+  ['anthropic', 'an end without a reason', true, streaming(anthropicStart)],
+  ['openai', 'an end without a reason', true, streaming(openAiStart)],
+  ['google', 'an end without a reason', true, streaming({})],
+  ['openai-compatible', 'an end without a reason', true, streaming(chatChunk({ tool_calls: [cutCall] }))],
+  ['bedrock', 'an end without a reason', true, streaming()],
+])(
+  'a run with a model of %s waits for the end of an outage after %s, streaming: %s',
+  async (provider, _what, ...more) => {
+    const [isStreaming, turn] = more
+    // More of them than of answers that cannot be read, after which the run would fail.
+    const outage = Array.from({ length: 7 }, () => turn)
+    const changes = { maxWaitMs: 0 }
+    const inTime = await execute(provider, isStreaming, [turn, sends('1'), ends])
+    expect({ ...inTime, server: null }).toEqual({ error: null, sent: ['1'], server: null })
+    const { error, sent } = await execute(provider, isStreaming, [...outage, ends], changes)
+    expect({ error, sent }).toEqual({ error: 'model_unavailable', sent: [] })
+  },
+)
+
 const OUTAGES: ModelTurn[] = [
   failing(503),
   failing(500),
