@@ -31,6 +31,18 @@ const numbered = (count: number, example: Record<string, unknown> = {}) =>
   Array.from({ length: count }, (_, index) => webhookSource(`Source ${index}`, example))
 
 describe('the look-ups that a model can use', () => {
+  test('have at most 100 tools, and with those of the sources there are never more than OpenAI takes', async () => {
+    const tools = Array.from({ length: 20 }, (_, index) => ({ name: `t${index}` })) as never as LookupForAgent['tools']
+    const seven = Array.from({ length: 7 }, (_, index) => ({ id: `l${index}`, name: `Look-up ${index}`, tools }))
+    const sources = numbered(100)
+    const named = [...seven, ...sources].map(({ name }) => name).join(', ')
+    const { lookups: usable, available, reason } = await selectSources(runWith(sources, named, null, seven).run)
+    expect([usable.length, available.length]).toEqual([5, 20])
+    expect(reason).toMatch(/at most 100 tools of look-ups: "Look-up 5", "Look-up 6"\.$/)
+    const without = await selectSources(runWith([], named, null, seven).run)
+    expect(without.reason).toMatch(/^Look-ups without tools/)
+  })
+
   const lookups = ['Customers', 'Prices'].map((name) => ({ id: name, name, tools: [] }))
   const few = ['Order intake', 'Audit log'].map((name) => webhookSource(name, {}))
 

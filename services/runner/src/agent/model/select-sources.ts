@@ -7,8 +7,11 @@ import { readInParts } from '../read-in-parts.ts'
  * Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found.
  */
 const MAX_UNNAMED_SOURCES = 20
-/** OpenAI accepts at most 128 tools; the margin is for the other tools and for APIs with lower limits. */
+/** Tools of sources, and of look-ups. */
 const MAX_SOURCE_TOOLS = 100
+const MAX_LOOKUP_TOOLS = 100
+/** Of both in all: OpenAI accepts at most 128 tools; the margin is for the other tools. */
+const MAX_TOOLS = 120
 /** Characters of the names of sources in a note. */
 const MAX_NAMES_LENGTH = 2_000
 /** The examples of all tools together, as JSON: their schemas are in every request to the model. */
@@ -35,14 +38,21 @@ export async function selectSources(
   ) as [string[], string[]]
   const namedIds = [...new Set([...byDescription, ...byRules])]
   const named = namedIds.flatMap((id) => byId.get(id) ?? [])
-  const lookups = allLookups.filter(({ id }) => namedIds.includes(id))
+  const namedLookups = allLookups.filter(({ id }) => namedIds.includes(id))
+  let lookupTools = 0
+  const lookups = namedLookups.filter(({ tools }) => {
+    const isWithinLimit = lookupTools + tools.length <= MAX_LOOKUP_TOOLS
+    if (isWithinLimit) lookupTools += tools.length
+    return isWithinLimit
+  })
   const found = foundIds.flatMap((id) => byId.get(id) ?? [])
   const isMany = sources.length > MAX_UNNAMED_SOURCES
-  const mustBeNamed = named.length > 0 || lookups.length > 0
+  const mustBeNamed = named.length > 0 || namedLookups.length > 0
   const inOrder = mustBeNamed ? named : isMany ? found : sources
+  const maxSources = Math.min(MAX_SOURCE_TOOLS, MAX_TOOLS - lookupTools)
   const available: SourceForAgent[] = []
   let bytes = 0
-  for await (const source of readInParts(run, inOrder.slice(0, MAX_SOURCE_TOOLS))) {
+  for await (const source of readInParts(run, inOrder.slice(0, maxSources))) {
     bytes += Buffer.byteLength(JSON.stringify(source.exampleRequestBody))
     if (bytes > MAX_EXAMPLE_BYTES) break
     available.push(source)
@@ -60,9 +70,20 @@ export async function selectSources(
     lookups,
     /** Those that get a tool when a search finds them. */
     searchable: mustBeNamed ? [] : others,
-    /** Which have a tool and why, for people; null without any source. */
-    reason: sources.length === 0 ? null : describeSelection(available, others.length, namedBy, mustBeNamed),
+    /** Which have a tool and why, for people; null without any source, unless a look-up has none. */
+    reason:
+      [
+        ...(sources.length === 0 ? [] : [describeSelection(available, others.length, namedBy, mustBeNamed)]),
+        ...describeLeftOut(namedLookups.filter((lookup) => !lookups.includes(lookup))),
+      ].join(' ') || null,
   }
+}
+
+function describeLeftOut(lookups: readonly SourceName[]): string[] {
+  const names = truncateText(lookups.map(({ name }) => JSON.stringify(name)).join(', '), MAX_NAMES_LENGTH)
+  return lookups.length === 0
+    ? []
+    : [`Look-ups without tools, since a run has at most ${MAX_LOOKUP_TOOLS} tools of look-ups: ${names}.`]
 }
 
 function describeSelection(
