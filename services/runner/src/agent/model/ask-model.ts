@@ -189,7 +189,8 @@ function toAnswer(
   })
   return {
     parts,
-    finishReason,
+    // The package of Bedrock does not know this one.
+    finishReason: rawFinishReason === 'model_context_window_exceeded' ? 'length' : finishReason,
     rawFinishReason: rawFinishReason ?? null,
     usage: toUsage(usage),
     responseId: toResponseId(response),

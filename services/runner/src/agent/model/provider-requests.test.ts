@@ -114,6 +114,17 @@ describe('a request to a model', () => {
     expect(Object.fromEntries(Object.entries(body).filter(([name]) => name.startsWith('max_')))).toEqual(expected)
   })
 
+  test.each([
+    [8_192, 500, 500],
+    [300, 500, 300],
+    [null, 500, 500],
+  ])('of a deployment with a name of its own has one limit: %j and the option %i', async (limit, option, expected) => {
+    const options = toModelOptions({ max_completion_tokens: option })
+    const { body } = await ask('openai-compatible', { modelName: 'chat-prod', maxOutputTokens: limit, options })
+    expect(body).toMatchObject({ max_completion_tokens: expected })
+    expect(body).not.toHaveProperty('max_tokens')
+  })
+
   test.each<[ModelProtocolName, string, object]>([
     ['openai', '{"temperature": 0.5, "parallelToolCalls": false}', { temperature: 0.5, parallel_tool_calls: false }],
     ['openai-compatible', '{"seed": 7, "reasoningEffort": "low"}', { seed: 7, reasoning_effort: 'low' }],

@@ -213,6 +213,19 @@ test.each<[ModelProtocolName, what: string, code: string, ModelTurn]>([
     'model_not_found',
     failing(400, '{"message":"The provided model identifier is invalid."}'),
   ],
+  [
+    'bedrock',
+    'a context that is full',
+    'model_answer_cut_off',
+    failing(
+      200,
+      JSON.stringify({
+        output: { message: { role: 'assistant', content: [{ text: 'I send' }] } },
+        stopReason: 'model_context_window_exceeded',
+        usage: { inputTokens: 9, outputTokens: 1, totalTokens: 10 },
+      }),
+    ),
+  ],
 ])('a run with a model of %s makes one request after %s: %s', async (provider, _what, code, turn) => {
   const { error, sent, server } = await execute(provider, false, [turn, ends])
   expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })

@@ -140,9 +140,14 @@ function toUsage(usage: Parameters<ConvertUsage>[0]): ReturnType<ConvertUsage> {
   }
 }
 
-/** OpenAI's reasoning models, which Azure and proxies offer as chat completions, refuse `max_tokens`. */
+/**
+ * OpenAI's reasoning models, which Azure and proxies offer as chat completions, refuse `max_tokens`. Azure calls them
+ * as the operator does: there, the option `max_completion_tokens` says which name the limit has.
+ */
 function withCompletionTokens(modelName: string, body: Record<string, unknown>): Record<string, unknown> {
-  if (!/(^|\/)(gpt-[5-9]|o[1-9])/u.test(modelName)) return body
-  const { max_tokens, ...rest } = body
-  return max_tokens === undefined ? body : { ...rest, max_completion_tokens: max_tokens }
+  const { max_tokens, max_completion_tokens: option, ...rest } = body
+  const isReasoning = option !== undefined || /(^|\/)(gpt-[5-9]|o[1-9])/u.test(modelName)
+  if (!isReasoning || max_tokens === undefined) return body
+  const limits = [max_tokens, option].filter((limit) => typeof limit === 'number')
+  return { ...rest, max_completion_tokens: Math.min(...limits) }
 }
