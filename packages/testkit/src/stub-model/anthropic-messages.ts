@@ -32,7 +32,7 @@ export const anthropicMessages: turn.ModelProtocol = {
         { type: 'content_block_stop', index },
       ]
     }),
-    { type: 'message_delta', delta: ending(speech), usage: { output_tokens: usage(speech).output_tokens } },
+    { type: 'message_delta', delta: ending(speech), usage: usage(speech) },
     { type: 'message_stop' },
   ],
   error: (_status, message, code = 'api_error') => ({ type: 'error', error: { type: code, message } }),
@@ -48,6 +48,7 @@ interface Request {
 type Block =
   | { type: 'text'; text: string }
   | { type: 'thinking'; signature?: string }
+  | { type: 'redacted_thinking'; data?: string }
   | { type: 'tool_use'; id: string; name: string; input: Record<string, unknown> }
   | { type: 'tool_result'; tool_use_id: string; content?: string | { text: string }[] }
   | { type: 'image' | 'document'; source: { media_type: string; data: string } }
@@ -61,6 +62,7 @@ function readBlock(block: Block): turn.ReadPart[] {
     return [{ result: { id, text } }]
   }
   if (block.type === 'thinking') return block.signature ? [] : reject('thinking.signature: Field required')
+  if (block.type === 'redacted_thinking') return block.data ? [] : reject('redacted_thinking.data: Field required')
   return [{ file: `${block.source.media_type};${block.source.data}` }]
 }
 

@@ -26,6 +26,7 @@ export const bedrockConverse: turn.ModelProtocol = {
     output: { message: { role: 'assistant', content: turn.partsOf(speech).map((part) => toBlock(part).whole) } },
     stopReason: STOP_REASONS[turn.finishOf(speech)],
     usage: usage(speech),
+    metrics: { latencyMs: 1 },
   }),
   stream: (speech): StreamEvent[] => [
     { messageStart: { role: 'assistant' } },
@@ -38,7 +39,7 @@ export const bedrockConverse: turn.ModelProtocol = {
       ]
     }),
     { messageStop: { stopReason: STOP_REASONS[turn.finishOf(speech)] } },
-    { metadata: { usage: usage(speech) } },
+    { metadata: { usage: usage(speech), metrics: { latencyMs: 1 } } },
   ],
   encoding: {
     type: 'application/vnd.amazon.eventstream',

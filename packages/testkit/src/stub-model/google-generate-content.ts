@@ -18,7 +18,7 @@ export const googleGenerateContent: turn.ModelProtocol = {
         if (firstCall && isSigning(model) && !firstCall.thoughtSignature) {
           reject('Function call is missing a thought_signature in functionCall parts.')
         }
-        return { role: role === 'model' ? 'assistant' : role, parts: parts.map(readPart) }
+        return { role: role === 'model' ? 'assistant' : role, parts: parts.flatMap(readPart) }
       }),
       tools: tools.flatMap(({ functionDeclarations }) =>
         functionDeclarations.map((each) => ({ ...each, schema: each.parametersJsonSchema ?? each.parameters })),
@@ -60,14 +60,15 @@ interface Part {
   readonly functionResponse?: { name: string; response: unknown }
 }
 
-function readPart({ text = '', inlineData, functionCall, functionResponse }: Part): turn.ReadPart {
-  if (inlineData) return { file: `${inlineData.mimeType};${inlineData.data}` }
+function readPart({ text = '', thoughtSignature, inlineData, functionCall, functionResponse }: Part): turn.ReadPart[] {
+  if (inlineData) return [{ file: `${inlineData.mimeType};${inlineData.data}` }]
   if (functionResponse) {
-    return { result: { id: functionResponse.name, text: JSON.stringify(functionResponse.response) } }
+    return [{ result: { id: functionResponse.name, text: JSON.stringify(functionResponse.response) } }]
   }
-  if (!functionCall) return { text }
+  // The last part of a streamed answer may have a signature alone, which goes back as it came.
+  if (!functionCall) return text === '' && thoughtSignature ? [] : [{ text }]
   const { id = turn.newId('call_'), name, args = {} } = functionCall
-  return { call: { id, name, arguments: args as Record<string, unknown> } }
+  return [{ call: { id, name, arguments: args as Record<string, unknown> } }]
 }
 
 /** Models whose first function call of an answer has a signature, which they demand back. */

@@ -24,7 +24,7 @@ export const openAiChat: turn.ModelProtocol = {
       reasoning_content: reasoning,
       tool_calls: speech.toolCalls && calls.map((call) => toToolCall(call, call.text)),
     }
-    const choice = { index: 0, message, finish_reason: FINISH_REASONS[turn.finishOf(speech)] }
+    const choice = { index: 0, message, logprobs: null, finish_reason: FINISH_REASONS[turn.finishOf(speech)] }
     return { ...head('chat.completion', request), choices: [choice], usage: usage(speech) }
   },
   stream(speech, request) {

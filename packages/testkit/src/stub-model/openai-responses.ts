@@ -85,7 +85,7 @@ function toEvents(item: OutputItem, output_index: number): { type: string; [key:
   const deltas = isCall || part ? turn.splitIntoPieces(item.arguments ?? text) : []
   return [
     { type: 'response.output_item.added', output_index, item: { ...item, ...(isCall ? { arguments: '' } : {}) } },
-    ...deltas.map((delta) => ({ type: `${type}.delta`, ...common, content_index: 0, delta })),
+    ...deltas.map((delta) => ({ type: `${type}.delta`, ...common, ...(isCall ? {} : { content_index: 0 }), delta })),
     { type: 'response.output_item.done', output_index, item },
   ]
 }
@@ -138,6 +138,7 @@ function toResponse(speech: turn.ModelSpeech, { model }: turn.IncomingModelReque
       input_tokens_details: { cached_tokens: cacheReadTokens, cache_write_tokens: cacheWriteTokens },
       output_tokens: outputTokens,
       output_tokens_details: { reasoning_tokens: reasoningTokens },
+      total_tokens: inputTokens + outputTokens,
     },
   }
 }

@@ -309,14 +309,18 @@ describe('an agent with a model', () => {
 })
 
 test('returns signed reasoning to the model, also after a crash', async () => {
-  const thought = { type: 'thinking', thinking: 'An order, so I send it.', signature: 'c2lnbmVk' }
+  const thoughts = [
+    { type: 'thinking', thinking: 'An order, so I send it.', signature: 'c2lnbmVk' },
+    { type: 'redacted_thinking', data: 'aGlkZGVu' },
+    { type: 'thinking', thinking: '', signature: 'b21pdHRlZA==' },
+  ]
   const call = { type: 'tool_use', id: 'toolu_1', name: sendOrder.name, input: sendOrder.arguments }
   const body = JSON.stringify({
     type: 'message',
     id: 'msg_1',
     role: 'assistant',
     model: 'stub-1',
-    content: [thought, call],
+    content: [...thoughts, call],
     stop_reason: 'tool_use',
     stop_sequence: null,
     usage: { input_tokens: 10, output_tokens: 5 },
@@ -328,8 +332,30 @@ test('returns signed reasoning to the model, also after a crash', async () => {
   await run.execute(agent)
   expect(run.sent).toHaveLength(1)
   const messages = requests()[1]?.body['messages'] as { role: string; content: unknown[] }[]
-  expect(messages[1]).toMatchObject({ role: 'assistant', content: [thought, call] })
+  expect(messages[1]).toMatchObject({ role: 'assistant', content: [...thoughts, call] })
   expect(messages[2]?.content[0]).toMatchObject({ type: 'tool_result', tool_use_id: 'toolu_1' })
+  expect(model.server.violations).toEqual([])
+})
+
+test('returns the signature that a stream of Gemini has at its end', async () => {
+  const last = { text: '', thoughtSignature: 'c2lnbmVk' }
+  const call = { functionCall: { name: sendOrder.name, args: sendOrder.arguments }, thoughtSignature: 'Zmlyc3Q=' }
+  const parts = [[{ text: 'An order.', thought: true }], [call], [last]]
+  const respond: Extract<ModelTurn, { failure: 'custom' }>['respond'] = (response) => {
+    const events = parts.map((each, index) => ({
+      candidates: [{ content: { role: 'model', parts: each }, ...(index === 2 && { finishReason: 'STOP' }) }],
+    }))
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
+  }
+  const agent = await model.start(
+    { turns: [{ failure: 'custom', respond }, done] },
+    { provider: 'google', modelName: 'gemini-3-pro', isStreaming: true },
+  )
+  await startRun().execute(agent)
+  const contents = requests()[1]?.body['contents'] as { parts: unknown[] }[]
+  expect(contents[1]?.parts).toMatchObject([{ thought: true }, { thoughtSignature: 'Zmlyc3Q=' }, last])
+  expect(model.server.violations).toEqual([])
 })
 
 const paused: ModelTurn = { text: 'One moment.', finishReason: 'pause' }
