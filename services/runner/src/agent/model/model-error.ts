@@ -64,9 +64,12 @@ const MODEL_UNKNOWN = /model identifier is invalid|"code"\s*:\s*"model_not_found
 /** How the AI SDK says that a stream ended without a reason why, which a server or proxy that ends may cause. */
 const BROKEN_OFF = /stream ended without a finish/iu
 const SERVER_ERROR = /server.?error|api.?error|overload|unavailable|time.?out/iu
-/** Azure answers 400 when its content filter rejects the prompt, and so do others that have its code. */
-const PROMPT_FILTERED =
-  /"code"\s*:\s*"content_filter"|content management policy|ResponsibleAIPolicyViolation|content_policy_violation/u
+/**
+ * Azure answers 400 when its content filter rejects the prompt, and so do others that have its code, OpenAI when it
+ * flags the prompt, and Anthropic when it blocks the answer.
+ */
+const FILTERED =
+  /"code"\s*:\s*"content_filter"|content management policy|ResponsibleAIPolicyViolation|content_policy_violation|flagged as potentially violating our usage policy|blocked by content filtering policy/u
 /**
  * How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock (the
  * last of them Amazon Nova), llama.cpp.
@@ -113,6 +116,7 @@ export function toModelError(
     const status = isTimeout ? 504 : Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode)
     if (QUOTA_EXCEEDED.test(text))
       return notAvailable('model_quota_exceeded', `The quota of the model's API is used up: ${said}`)
+    if (status === 400 && FILTERED.test(text)) return filtered(said)
     if (status === 400 && CONTEXT_TOO_LONG.test(text)) return tooLong(said)
     // The packages of the providers give 500 to each error that they do not know.
     const kind = status === 500 && !SERVER_ERROR.test(text) ? undefined : kindOf(status)
@@ -141,10 +145,7 @@ export function toModelError(
     const detail = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY: ${said}`
     return notAvailable('model_quota_exceeded', detail)
   }
-  if (status === 400 && PROMPT_FILTERED.test(text)) {
-    const message = `The content filter of the model's API rejected the prompt: ${said}`
-    return new ModelError('model_refused', 'permanent', message)
-  }
+  if (status === 400 && FILTERED.test(text)) return filtered(said)
   if ((status === 429 || status === 413) && EXCEEDS_RATE.test(text)) {
     const message = "The prompt is too long for the limits of the model's account"
     return new ModelError('model_request_refused', 'too_long', message, { detail: `${answered}: ${said}` })
@@ -177,7 +178,13 @@ function readStatus({ statusCode, responseBody }: APICallError, body: string): n
   const code = isJsonObject(error) ? error['code'] : undefined
   if (code === 'rate_limit_exceeded') return 429
   if (code === 'server_error' || code === 'vector_store_timeout') return 500
+  if (code === 'invalid_prompt') return 400
   return typeof code === 'number' && code >= 400 && code < 600 ? code : statusCode
+}
+
+function filtered(said: string): ModelError {
+  const message = `The content filter of the model's API rejected the prompt or the answer: ${said}`
+  return new ModelError('model_refused', 'permanent', message)
 }
 
 function tooLong(said: string): ModelError {

@@ -166,9 +166,12 @@ const anthropicStart = {
   message: { id: 'msg_1', model: 'm', role: 'assistant', content: [], usage: { input_tokens: 9, output_tokens: 1 } },
 }
 const anthropicError = (type: string, message: string) => ({ type: 'error', error: { type, message } })
+const anthropicText = { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Well' } }
 const openAiStart = { type: 'response.created', response: { id: 'resp_1', created_at: 1, model: 'm' } }
-const failedResponse = (code: string): ModelTurn =>
-  failing(200, JSON.stringify({ id: 'resp_1', status: 'failed', error: { code, message: 'It failed' }, output: [] }))
+const FLAGGED = 'Invalid prompt: your prompt was flagged as potentially violating our usage policy.'
+const BLOCKED = 'Output blocked by content filtering policy'
+const failedResponse = (code: string, message = 'It failed'): ModelTurn =>
+  failing(200, JSON.stringify({ id: 'resp_1', status: 'failed', error: { code, message }, output: [] }))
 const chatChunk = (delta: object) => ({ id: 'c', choices: [{ index: 0, delta, finish_reason: null }] })
 const cutCall = {
   index: 0,
@@ -177,7 +180,7 @@ const cutCall = {
   function: { name: 'send_to_order_intake', arguments: '{}' },
 }
 
-test.each<[ModelProtocolName, what: string, code: string, ModelTurn]>([
+test.each<[ModelProtocolName, what: string, code: string, ModelTurn, isStreaming?: boolean]>([
   [
     'openai',
     'an inactive account',
@@ -226,10 +229,28 @@ test.each<[ModelProtocolName, what: string, code: string, ModelTurn]>([
       }),
     ),
   ],
-])('a run with a model of %s makes one request after %s: %s', async (provider, _what, code, turn) => {
-  const { error, sent, server } = await execute(provider, false, [turn, ends])
-  expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })
-})
+  ['openai', 'a prompt that is flagged', 'model_refused', refusing(400, { code: 'invalid_prompt', message: FLAGGED })],
+  ['openai', 'a response that is flagged', 'model_refused', failedResponse('invalid_prompt', FLAGGED)],
+  [
+    'anthropic',
+    'an answer that is blocked',
+    'model_refused',
+    refusing(400, { type: 'invalid_request_error', message: BLOCKED }),
+  ],
+  [
+    'anthropic',
+    'an answer that is blocked within',
+    'model_refused',
+    streaming(anthropicStart, anthropicText, anthropicError('invalid_request_error', BLOCKED)),
+    true,
+  ],
+])(
+  'a run with a model of %s makes one request after %s: %s',
+  async (provider, _what, code, turn, isStreaming = false) => {
+    const { error, sent, server } = await execute(provider, isStreaming, [turn, ends])
+    expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })
+  },
+)
 
 test.each<[ModelProtocolName, what: string, isStreaming: boolean, ModelTurn]>([
   ['bedrock', 'a model that failed', false, failing(424, '{"message":"An error while processing the model."}')],
