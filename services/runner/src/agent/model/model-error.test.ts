@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { readRetryAfter } from './model-error.ts'
+import { modelConfig } from '../../../test/support/model-config.ts'
+import { readRetryAfter, toModelError } from './model-error.ts'
 
 const now = Date.parse('2026-01-31T09:00:00Z')
 
@@ -20,4 +21,12 @@ describe('the delay that an API asks for', () => {
   ])('is read from %j as %j ms', (headers, expected) => {
     expect(readRetryAfter(headers, now)).toBe(expected)
   })
+})
+
+test('an exception within a stream of Bedrock is an outage', () => {
+  const message = 'The system encountered an unexpected error during processing. Try your request again.'
+  const error = Object.assign(new Error(message), { type: 'internalServerException', statusCode: 500 })
+  expect(toModelError(error, modelConfig())).toMatchObject({ code: 'model_unavailable', kind: 'unavailable' })
+  const other = Object.assign(new Error('policy'), { statusCode: 500 })
+  expect(toModelError(other, modelConfig())).toMatchObject({ kind: 'unreadable' })
 })

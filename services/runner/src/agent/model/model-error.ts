@@ -59,11 +59,12 @@ const QUOTA_EXCEEDED =
   /insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|spend_limit_reached|credit balance is too low|reached your specified (?:\w+ )*usage limits/iu
 /** Gemini answers 400 to a key that it does not know or that has expired. */
 const KEY_REFUSED = /API_KEY_INVALID|API key not valid/u
-/** Bedrock and OpenAI answer 400 to the name of a model that they do not know. */
-const MODEL_UNKNOWN = /model identifier is invalid|"code"\s*:\s*"model_not_found"/u
+/** Bedrock, OpenAI and Groq answer 400 to the name of a model that they do not know or no longer have. */
+const MODEL_UNKNOWN =
+  /model identifier is invalid|on-demand throughput isn.t supported|"code"\s*:\s*"model_(?:not_found|decommissioned)"/u
 /** How the AI SDK says that a stream ended without a reason why, which a server or proxy that ends may cause. */
 const BROKEN_OFF = /stream ended without a finish/iu
-const SERVER_ERROR = /server.?error|api.?error|overload|unavailable|time.?out/iu
+const SERVER_ERROR = /server.?(?:error|exception)|api.?error|overload|unavailable|time.?out/iu
 /**
  * Azure answers 400 when its content filter rejects the prompt, and so do others that have its code, OpenAI when it
  * flags the prompt, and Anthropic when it blocks the answer.
@@ -111,9 +112,7 @@ export function toModelError(
       .map(({ message, code, type }) => `${String(message)} ${String(code)} ${String(type)}`)
       .join(' ')
       .slice(0, 10_000)
-    // The package of Anthropic knows no status for this one.
-    const isTimeout = causes.some(({ type }) => type === 'timeout_error')
-    const status = isTimeout ? 504 : Number(causes.find(({ statusCode }) => statusCode !== undefined)?.statusCode)
+    const status = readStreamStatus(causes)
     if (QUOTA_EXCEEDED.test(text))
       return notAvailable('model_quota_exceeded', `The quota of the model's API is used up: ${said}`)
     if (status === 400 && FILTERED.test(text)) return filtered(said)
@@ -133,7 +132,10 @@ export function toModelError(
   if (status < 300) return unreadable(`The model's answer cannot be read: ${said}`)
   const text = `${error.message} ${body}`.slice(0, 10_000)
   const answered = `The model's API answered ${status}`
-  const isOutOfQuota = status === 402 || (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text))
+  // OpenRouter says by `Retry-After` that a 402 is only of requests under way.
+  const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now()) ?? readRetryDelay(text)
+  const isWaitedFor = status === 402 && retryAfterMs !== null
+  const isOutOfQuota = (status === 402 && !isWaitedFor) || (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text))
   const isKeyRefused = status === 401 || status === 403 || (status === 400 && KEY_REFUSED.test(text))
   const isModelUnknown = status === 404 || (status === 400 && MODEL_UNKNOWN.test(text))
   if (isOwnKey && (isOutOfQuota || isKeyRefused || isModelUnknown)) {
@@ -150,9 +152,8 @@ export function toModelError(
     const message = "The prompt is too long for the limits of the model's account"
     return new ModelError('model_request_refused', 'too_long', message, { detail: `${answered}: ${said}` })
   }
-  const kind = kindOf(status)
+  const kind = isWaitedFor ? 'limited' : kindOf(status)
   if (kind !== undefined) {
-    const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now()) ?? readRetryDelay(text)
     const detail = `${answered}: ${said}`
     return new ModelError('model_unavailable', kind, answered, { detail, retryAfterMs })
   }
@@ -180,6 +181,19 @@ function readStatus({ statusCode, responseBody }: APICallError, body: string): n
   if (code === 'server_error' || code === 'vector_store_timeout') return 500
   if (code === 'invalid_prompt') return 400
   return typeof code === 'number' && code >= 400 && code < 600 ? code : statusCode
+}
+
+/**
+ * The status of an error as the end of a stream. The packages know none for some types of Anthropic, and for codes of
+ * compatible APIs that are texts.
+ */
+function readStreamStatus(causes: ReturnType<typeof listCauses>): number {
+  const known = causes.find(({ statusCode }) => statusCode !== undefined)
+  if (known) return Number(known.statusCode)
+  const names = causes.map(({ type, code }) => `${String(type)} ${String(code)}`).join(' ')
+  if (names.includes('rate_limit')) return 429
+  if (SERVER_ERROR.test(names)) return 500
+  return /invalid_request|context_length/u.test(names) ? 400 : Number.NaN
 }
 
 function filtered(said: string): ModelError {

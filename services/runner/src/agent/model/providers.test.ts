@@ -149,7 +149,9 @@ test('an error as the end of a stream is one of its status, and not an answer th
 })
 
 /** A stream that ends with these events, without an error of the connection. */
-const streaming = (...events: { readonly type?: string; readonly id?: string }[]): ModelTurn => ({
+const streaming = (
+  ...events: { readonly type?: string; readonly id?: string; readonly error?: object }[]
+): ModelTurn => ({
   failure: 'custom',
   respond: (response) =>
     response
@@ -173,6 +175,8 @@ const BLOCKED = 'Output blocked by content filtering policy'
 const failedResponse = (code: string, message = 'It failed'): ModelTurn =>
   failing(200, JSON.stringify({ id: 'resp_1', status: 'failed', error: { code, message }, output: [] }))
 const chatChunk = (delta: object) => ({ id: 'c', choices: [{ index: 0, delta, finish_reason: null }] })
+const chatError = (error: object): ModelTurn =>
+  streaming(chatChunk({ content: 'Well' }), { error: { message: 'It broke', ...error } })
 const cutCall = {
   index: 0,
   id: 'call_1',
@@ -209,6 +213,19 @@ test.each<[ModelProtocolName, what: string, code: string, ModelTurn, isStreaming
       message: 'API key not valid. Please pass a valid API key.',
       status: 'INVALID_ARGUMENT',
     }),
+  ],
+  [
+    'openai-compatible',
+    'a prompt too long for a stream',
+    'model_request_refused',
+    chatError({ type: 'invalid_request_error', code: 'context_length_exceeded' }),
+    true,
+  ],
+  [
+    'bedrock',
+    'a model that needs a profile',
+    'model_not_found',
+    failing(400, '{"message":"Invocation of model ID m with on-demand throughput isn’t supported."}'),
   ],
   [
     'bedrock',
@@ -259,6 +276,9 @@ test.each<[ModelProtocolName, what: string, isStreaming: boolean, ModelTurn]>([
   ['openai-compatible', 'an error with the status 200', false, refusing(200, { code: 502, message: 'Down' })],
   ['anthropic', 'a time-out', true, streaming(anthropicStart, anthropicError('timeout_error', 'Too slow'))],
   ['anthropic', 'an error inside', true, streaming(anthropicStart, anthropicError('api_error', 'It broke'))],
+  ['openai-compatible', 'an error inside', true, chatError({ type: 'server_error', code: null })],
+  ['openai-compatible', 'a limit inside', true, chatError({ type: 'tokens', code: 'rate_limit_exceeded' })],
+  ['openai-compatible', 'a 402 with a delay', false, { failure: 'status', status: 402, retryAfterSeconds: 1 }],
   ['anthropic', 'an end without a reason', true, streaming(anthropicStart)],
   ['openai', 'an end without a reason', true, streaming(openAiStart)],
   ['google', 'an end without a reason', true, streaming({})],
