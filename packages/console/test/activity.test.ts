@@ -379,7 +379,7 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   service.endpoint.requests.length = 0
   expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0)
   await page.getByRole('combobox', { name: 'Status' }).selectOption('503')
-  await page.getByText('Nothing matches these filters.').waitFor()
+  await page.getByText('Nothing matches these filters.').first().waitFor()
   expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0)
   await page.getByRole('combobox', { name: 'Status' }).selectOption('500')
   // Those that are selected.
@@ -663,7 +663,7 @@ test('filters are in the address, and are cleared beside them and under an empty
   const workflow = page.getByRole('combobox', { name: 'Workflow' })
   await workflow.fill('weekly')
   await page.getByRole('option', { name: 'Weekly report' }).click()
-  await page.getByText('Nothing matches these filters.').waitFor()
+  await page.getByText('Nothing matches these filters.').first().waitFor()
   await follow(page, `/runs?workflow=${workflowId}`)
   await page.getByRole('row').nth(2).waitFor()
   expect(await page.getByRole('row').count()).toBe(3)
