@@ -37,13 +37,14 @@ import { runCase } from '../evaluation/run-case.ts'
 import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { callTool, end } from './support/model-agent.ts'
-import { writeModels } from './support/model-config.ts'
+import { useModelFiles } from './support/model-config.ts'
 import { FAST_TIMING, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture('one process')
 let acme: TestOrganization
 let edit: WorkflowEdit
 const startModelServer = useStubModel()
+const writeModels = useModelFiles()
 let servers: StubModelServer[]
 const startRunner = () => fixture.startRunner({ timing: { ...FAST_TIMING, trialMs: 100 } })
 beforeEach(async () => {

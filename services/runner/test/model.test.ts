@@ -13,7 +13,7 @@ import {
 } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { callTool, end } from './support/model-agent.ts'
-import { writeModels } from './support/model-config.ts'
+import { useModelFiles } from './support/model-config.ts'
 import { MODEL_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 /** By hand: `BUDGET_RUNS=10000 npm run jest -- services/runner/test/model.test` (about a quarter of an hour). */
@@ -24,6 +24,7 @@ const TEST_MS = Math.max(NEVER_MS, RUNS * 200)
 
 const fixture = useRunnerFixture()
 const startModelServer = useStubModel()
+const writeModels = useModelFiles()
 let acme: TestOrganization
 beforeEach(async () => {
   acme = await fixture.createOrganization()

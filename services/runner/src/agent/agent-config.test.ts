@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { modelConfig } from '../../test/support/model-config.ts'
 import { type RunnerConfig, readRunnerConfig } from '../config.ts'
 
@@ -9,6 +9,7 @@ let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'models-'))
 })
+afterAll(() => rmSync(folder, { recursive: true }))
 
 type Agent = RunnerConfig['agent']
 

@@ -1,6 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterAll, beforeAll } from '@jest/globals'
 import type { ModelConfig } from '../../src/agent/agent-settings.ts'
 
 /** The configuration of a model for tests; the given parts replace the defaults. */
@@ -30,9 +31,17 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
   }
 }
 
-/** Writes the file of several models, and gives the setting that names it. */
-export function writeModels(file: object) {
-  const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
-  writeFileSync(path, JSON.stringify(file))
-  return { AGENT_MODELS: path }
+/** For the test file that calls it: writes files of several models, and gives the setting that names the last one. */
+export function useModelFiles() {
+  let folder: string
+  let count = 0
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'models-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+  return (file: object) => {
+    const path = join(folder, `models-${(count += 1)}.json`)
+    writeFileSync(path, JSON.stringify(file))
+    return { AGENT_MODELS: path }
+  }
 }
