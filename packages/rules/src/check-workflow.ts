@@ -79,9 +79,10 @@ export async function checkRules<Source extends { readonly name: string }>(
   if ('errors' in parsed) return { checked: [], errors: parsed.errors, mismatches: [] }
   const { found, errors } = findSources(parsed.rules, sources)
   const checked = [...new Set(found.filter((source) => source !== undefined))]
+  if (!readExample) return { checked, errors, mismatches: [] }
   const mismatches: CheckError[] = []
-  for (const source of readExample ? checked : []) {
-    const example = await readExample?.(source)
+  for (const source of checked) {
+    const example = await readExample(source)
     await nextTurn()
     const ofSource = parsed.rules.deliveries.filter((_, index) => found[index] === source)
     if (example) mismatches.push(...findForeignFields(example, ofSource))

@@ -7,7 +7,7 @@ import {
   listSourceStates,
   normalizedName,
   readDefaultModel,
-  readSources,
+  readExample,
 } from '@workflow-service/database'
 import { checkRules, checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
@@ -63,9 +63,13 @@ export async function checkManifests(
         warnings.push(...check.warnings.map((warning) => ({ ...at('description'), workflow: name, ...warning })))
       } else {
         const place = at(`files[${rulesIndex}].content`)
-        const readExample = async ({ id, example_request_body: given }: Source) =>
-          given ?? (await readSources(db, idOf(file.manifest), id ? [id] : []))[0]?.exampleRequestBody
-        const check = await checkRules(parts[rulesIndex]?.content ?? '', sources, isBuiltIn ? { readExample } : {})
+        const readGiven = async ({ id, example_request_body: given }: Source) =>
+          given ?? (id === undefined ? undefined : await readExample(db, idOf(file.manifest), { id }))
+        const check = await checkRules(
+          parts[rulesIndex]?.content ?? '',
+          sources,
+          isBuiltIn ? { readExample: readGiven } : {},
+        )
         errors.push(...check.errors.map(({ message }) => ({ ...place, message })))
         const warned = { ...place, workflow: name, code: 'rules_invalid', excerpt: '' }
         warnings.push(...check.mismatches.map(({ message }) => ({ ...warned, message })))

@@ -8,7 +8,7 @@ import {
   listRuns,
   listSourceStates,
   operatorOf,
-  readSources,
+  readExample,
   readWorkflowTexts,
   type RunRow,
   type RunDetails,
@@ -154,11 +154,11 @@ async function findHints({ db, organization }: OrganizationContext, runs: readon
   const ids = [...new Set(runs.map((row) => row.workflow_id))]
   if (ids.length === 0) return ''
   const sources = await listSourceStates(db, organization.id)
-  const readExample = async ({ id }: { readonly id: string }) =>
-    (await readSources(db, organization.id, [id]))[0]?.exampleRequestBody
   const lines: string[] = []
   for (const workflow of await readWorkflowTexts(db, organization.id, ids)) {
-    const { warnings } = await checkWorkflow(workflow, sources, { readExample })
+    const { warnings } = await checkWorkflow(workflow, sources, {
+      readExample: (source) => readExample(db, organization.id, source),
+    })
     const texts = warnings.map(({ message }) => message).join('; ')
     if (texts !== '') lines.push(withoutControls(`Hint: ${workflow.name}: ${texts}.`))
   }

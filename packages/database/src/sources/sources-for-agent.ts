@@ -90,3 +90,9 @@ export type SourceForAgent = RowOfStatement<typeof READ_SOURCES>
 export async function readSources(db: Db, organizationId: string, ids: readonly string[]) {
   return (await runStatement(db, READ_SOURCES, [organizationId, ids])).rows
 }
+
+/** The example of one of the organization's sources. */
+export async function readExample(db: Db, organizationId: string, { id }: Pick<SourceName, 'id'>) {
+  const [source] = await readSources(db, organizationId, [id])
+  return source?.exampleRequestBody
+}

@@ -7,7 +7,7 @@ import {
   findTimingErrors,
   isRulesFile,
 } from '@workflow-service/contract'
-import { listSourceStates, readAppFile, readSources, readWorkflowTexts } from '@workflow-service/database'
+import { listSourceStates, readAppFile, readExample, readWorkflowTexts } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppRequestOf, AppRules } from '../app-handlers.ts'
@@ -17,7 +17,7 @@ type SourceState = Awaited<ReturnType<typeof listSourceStates>>[number]
 
 const optionsFor = ({ db, waitForTurn }: CheckContext, organizationId: string) => ({
   waitForTurn: () => waitForTurn(organizationId),
-  readExample: async ({ id }: SourceState) => (await readSources(db, organizationId, [id]))[0]?.exampleRequestBody,
+  readExample: (source: SourceState) => readExample(db, organizationId, source),
 })
 
 /** Checks a workflow of the organization as the built-in agent reads it. The caller knows that the person sees it. */
@@ -46,8 +46,8 @@ export async function checkContent(
   const { name, content } = body
   if (isRulesFile(body)) {
     const { organizationId } = principal
-    const { waitForTurn } = optionsFor(ctx, organizationId)
-    const { errors } = await checkRules(content, await listSourceStates(ctx.db, organizationId), { waitForTurn })
+    const sources = await listSourceStates(ctx.db, organizationId)
+    const { errors } = await checkRules(content, sources, { waitForTurn: () => ctx.waitForTurn(organizationId) })
     return errors.map(({ message }) => errorAt('content', message))
   }
   const message = findMediaError(name, content)
