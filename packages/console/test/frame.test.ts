@@ -378,6 +378,7 @@ test('the keyboard lists its keys, of which single ones can be switched off, and
   expect(await tab.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
   await tab.emulateMedia({ media: 'print' })
   expect(await tab.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('light')
+  expect(await tab.locator('.skip-link').isVisible()).toBe(false)
   await tab.close()
   await page.getByRole('switch').uncheck()
   await page.keyboard.press('?')
