@@ -6,6 +6,7 @@ import { createLimiter, createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
 import { createDispatcherClient } from './dispatcher-client.ts'
+import { ENDPOINT_QUOTA } from './endpoint-quota.ts'
 import { MAIL_QUOTA } from './mail-quota.ts'
 import { createOperationShares } from './operation-shares.ts'
 
@@ -26,6 +27,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
   const limitStore = { url: config.rateLimitStoreUrl, logger }
   const signInLimits = createSignInLimits(limitStore)
   const mailLimiter = createLimiter(MAIL_QUOTA, limitStore)
+  const endpointLimiter = createLimiter(ENDPOINT_QUOTA, limitStore)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {
@@ -40,6 +42,8 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     signInLimits,
     /** Counts emails by address, and tests of them by organization. */
     mailLimiter,
+    /** Counts verifications and tests by organization (`countEndpointRequest`). */
+    endpointLimiter,
     /** Of the requests that are answered at once. */
     shares: createOperationShares(config),
     /** Between pieces of 2 ms of the checks of an organization's rules: together half of the process's time. */
@@ -55,6 +59,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
       await eventStreams.close()
       signInLimits.close()
       mailLimiter.close()
+      endpointLimiter.close()
       await changeNotices.close()
       await tracing.stop()
       await db.close()

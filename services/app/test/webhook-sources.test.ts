@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { cutAnswers, sourceIn, useDataApp } from './support/use-app.ts'
+import { cutAnswers, lookupIn, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 
@@ -174,5 +174,48 @@ describe('A webhook source', () => {
     const changes = [{ field: 'resend_of', old: null, new: first }]
     const resent = { action: 'delivery.resent', target_name: 'Orders again', changes, ...by }
     expect(await data.app.auditOf(resend.params.delivery_id)).toMatchObject([resent])
+  })
+
+  test('of an organization send 60 verifications and tests a minute to endpoints, with its look-ups and notices', async () => {
+    const [{ admin, owner }, other] = [await data.app.createOrganization(), await data.app.createOrganization()]
+    const save = async (person: typeof admin, endpointUrl = data.endpoint.url) => {
+      const call = { params: { source_id: newId() }, body: sourceIn({ endpoint_url: endpointUrl }) }
+      const { status } = await data.call(person, 'saveWebhookSource', call)
+      return { status, params: call.params }
+    }
+    const { params } = await save(admin)
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url, signing_secret: null, events: [] } })
+    const read = { ...lookupIn(data.endpoint.url), version: null }
+    const lookup = { params: { lookup_id: newId() }, body: read }
+    expect((await data.call(admin, 'saveLookup', lookup)).status).toBe(200)
+    expect((await data.call(admin, 'testNoticeWebhook')).status).toBe(200)
+    data.endpoint.answerWith({ status: 500 })
+    for (let n = 2; n < 60; n += 2) {
+      const [saved, tested] = await Promise.all([
+        save(owner, data.endpoint.url.replace('127.0.0.1', `127.0.0.${n}`)),
+        data.call(admin, 'testWebhookSource', { params }),
+      ])
+      expect([saved.status, tested.status]).toEqual([422, 200])
+    }
+    const sent = data.endpoint.requests.length
+    const lookupTest = { ...lookup, body: { tool: 'find', arguments: {} } }
+    const mcp = { params: { lookup_id: newId() }, body: { ...read, kind: 'mcp' } }
+    const refused = [
+      await data.call(admin, 'saveWebhookSource', { params: { source_id: newId() }, body: sourceIn() }),
+      await data.call(owner, 'testWebhookSource', { params }),
+      await data.call(owner, 'testNoticeWebhook'),
+      await data.call(admin, 'testLookup', lookupTest),
+      await data.call(admin, 'saveLookup', mcp),
+    ]
+    expect(refused.map(({ status, error }) => [status, error.code])).toEqual(refused.map(() => [429, 'rate_limited']))
+    const seconds = Number(refused[0]!.headers.get('Retry-After'))
+    expect(seconds).toBeGreaterThan(0)
+    expect(refused[0]!.error.message).toMatch(/60 saves and tests .* Try again in \d+ seconds\.$/)
+    expect(data.endpoint.requests).toHaveLength(sent)
+    // Nothing is sent for these.
+    const another = { params: { lookup_id: newId() }, body: { ...read, name: 'Orders' } }
+    expect((await data.call(admin, 'saveLookup', another)).status).toBe(200)
+    data.endpoint.reset()
+    expect((await save(other.admin)).status).toBe(200)
   })
 })

@@ -10,6 +10,7 @@ import { orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { type Principal, toInternal } from '../../auth/principal.ts'
 import { rateLimited } from '../../auth/sign-in-limits.ts'
+import { countEndpointRequest } from '../../endpoint-quota.ts'
 import { sendNotice } from '../../notices.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
@@ -38,7 +39,10 @@ export function noticeHandlers(ctx: AppServiceContext) {
       return await read(principal.organizationId)
     },
     deleteNoticeWebhook: (request) => deleteNoticeWebhook(db, request.principal.organizationId, request),
-    testNoticeWebhook: ({ principal }) => test(principal.organizationId, null),
+    testNoticeWebhook: async ({ principal: { organizationId } }) => {
+      await countEndpointRequest(ctx, organizationId)
+      return await test(organizationId, null)
+    },
     getMyNotices: ({ principal }) => readMine(principal),
     saveMyNotices: async (request) => {
       const { principal, body } = request

@@ -11,6 +11,7 @@ import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { type Principal, toInternal } from '../../auth/principal.ts'
+import { countEndpointRequest } from '../../endpoint-quota.ts'
 import { type AppHandlers, type AppRequestOf, changedMeanwhile } from '../app-handlers.ts'
 
 /** Workflows that name a source, in one answer. */
@@ -20,7 +21,8 @@ const MAX_WORKFLOWS = 20
  * Handlers of the webhook sources. The dispatcher verifies, saves, tests and deletes them: it has the key of their
  * secrets.
  */
-export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
+export function webhookSourceHandlers(ctx: AppServiceContext) {
+  const { db, dispatcher, changeNotices } = ctx
   const find = (principal: Principal, id: string) => findSourceWithLastRequests(db, principal, id)
   /** @throws ApiError 404 */
   const read = async (principal: Principal, id: string) => orNotFound(await find(principal, id), 'Webhook source')
@@ -48,6 +50,7 @@ export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServ
     saveWebhookSource: async ({ principal, params, body: { version, ...values }, requestId }) => {
       const query = { version: toInternalVersion(version) }
       const call = { ...toInternal(principal, params), query, body: values, requestId }
+      await countEndpointRequest(ctx, principal.organizationId)
       await dispatcher.call('saveWebhookSource', call).catch(throwWithCurrent(() => find(principal, params.source_id)))
       return await read(principal, params.source_id)
     },
@@ -67,6 +70,7 @@ export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServ
       void (await dispatcher.call('deleteWebhookSource', { ...toInternal(principal, params), requestId })),
     testWebhookSource: async ({ principal, params, requestId }) => {
       const source = await read(principal, params.source_id)
+      await countEndpointRequest(ctx, principal.organizationId)
       const delivery = await dispatcher.call('testWebhookSource', { ...toInternal(principal, params), requestId })
       return { ...delivery, source_name: source.name, workflow: null, resent_as: [], sent_by: null }
     },
@@ -76,7 +80,8 @@ export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServ
 }
 
 /** Handlers of the look-ups. The dispatcher saves and calls them: it has the key of their secrets. */
-export function lookupHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
+export function lookupHandlers(ctx: AppServiceContext) {
+  const { db, dispatcher, changeNotices } = ctx
   const read = async (organizationId: string, id?: string) =>
     (await listLookups(db, organizationId, id)).map((lookup) => ({ ...lookup, version: String(lookup.version) }))
   return {
@@ -86,6 +91,8 @@ export function lookupHandlers({ db, dispatcher, changeNotices }: AppServiceCont
     saveLookup: async ({ principal, params, body: { version, ...values }, requestId }) => {
       const query = { version: toInternalVersion(version) }
       const call = { ...toInternal(principal, params), query, body: values, requestId }
+      // The server is asked for its tools.
+      if (values.kind === 'mcp') await countEndpointRequest(ctx, principal.organizationId)
       const saved = await dispatcher
         .call('saveLookup', call)
         .catch(throwWithCurrent(async () => (await read(principal.organizationId, params.lookup_id))[0]))
@@ -95,8 +102,10 @@ export function lookupHandlers({ db, dispatcher, changeNotices }: AppServiceCont
       if (!(await deleteLookup(db, request.params.lookup_id, request))) throw notFound('Look-up')
       changeNotices.add(request.principal.organizationId, 'lookups')
     },
-    testLookup: ({ principal, params, body, requestId }) =>
-      dispatcher.call('callLookup', { ...toInternal(principal, params), body, requestId }),
+    testLookup: async ({ principal, params, body, requestId }) => {
+      await countEndpointRequest(ctx, principal.organizationId)
+      return await dispatcher.call('callLookup', { ...toInternal(principal, params), body, requestId })
+    },
   } satisfies Partial<AppHandlers>
 }
 
