@@ -193,7 +193,7 @@ const LINK_TEXTS: Record<UserLinkKind, { title: string; intro: string; action: s
     title: 'Join',
     intro: 'You were invited as ',
     action: 'Accept and sign in',
-    hint: 'The password of your account, if you have one with this address. Otherwise a new one, of at least 12 characters.',
+    hint: 'The password of your account, if you have one with this address. Otherwise a new one, of at least 12 characters. If neither is accepted, ask the operator of this service for a reset link.',
   },
   reset: { title: 'Set a new password', intro: 'For ', action: 'Set password and sign in' },
   email: {
