@@ -19,7 +19,7 @@ function createBody(): ReadableStream<Uint8Array> {
 }
 
 test('of several large answers, one turn of the event loop reads at most one chunk', async () => {
-  const fetchModelAnswer = limitAnswers(async () => new Response(createBody()))
+  const fetchModelAnswer = limitAnswers(async () => new Response(createBody()), 'openai')
   const chunksByTurn = new Map<number, number>()
   const totals = await withTurns((turn) =>
     Promise.all(

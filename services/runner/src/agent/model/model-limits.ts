@@ -2,6 +2,8 @@ import { setImmediate } from 'node:timers/promises'
 import { PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
 import { isExactNumber } from '@workflow-service/rules/convert-value'
 import { assertSimple } from '@workflow-service/service-kit'
+import type { ModelProvider } from '../agent-settings.ts'
+import { dropUnknownParts } from './drop-unknown-parts.ts'
 
 /** Bytes of one answer of the model's API, uncompressed. */
 const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
@@ -37,17 +39,21 @@ export function countMembers(json: Uint8Array, maxMembers = MODEL_ANSWER_MAX_MEM
  * Makes `send` the HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the
  * API key, would go to the other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES. Of all answers beyond
  * MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the event loop, so that several of them hold up no run. It
- * keeps the digits of numbers that a double cannot hold.
+ * keeps the digits of numbers that a double cannot hold, and leaves out parts that the package of the provider does not
+ * know.
  */
-export function limitAnswers(send: typeof fetch): typeof fetch {
+export function limitAnswers(send: typeof fetch, provider: ModelProvider): typeof fetch {
   return async (input, init) => {
     const response = await send(input, { ...init, redirect: 'error' })
     if (response.body === null) return response
     const { status, statusText, headers } = response
     const limited = response.body.pipeThrough(limitBytes(MODEL_ANSWER_MAX_BYTES))
     const [, kind] = /^(application\/json|text\/event-stream)\b/i.exec(headers.get('content-type') ?? '') ?? []
-    const body = kind ? limited.pipeThrough(quoteInexactNumbers(kind.startsWith('text'))) : limited
-    return new Response(body, { status, statusText, headers })
+    if (!kind) return new Response(limited, { status, statusText, headers })
+    const isStream = kind.startsWith('text')
+    const exact = limited.pipeThrough(quoteInexactNumbers(isStream))
+    const drop = dropUnknownParts(provider, isStream)
+    return new Response(drop ? exact.pipeThrough(drop) : exact, { status, statusText, headers })
   }
 }
 

@@ -150,7 +150,12 @@ test('an error as the end of a stream is one of its status, and not an answer th
 
 /** A stream that ends with these events, without an error of the connection. */
 const streaming = (
-  ...events: { readonly type?: string; readonly id?: string; readonly error?: object }[]
+  ...events: {
+    readonly type?: string
+    readonly id?: string
+    readonly error?: object
+    readonly [field: string]: unknown
+  }[]
 ): ModelTurn => ({
   failure: 'custom',
   respond: (response) =>
@@ -295,6 +300,76 @@ test.each<[ModelProtocolName, what: string, isStreaming: boolean, ModelTurn]>([
     expect({ ...inTime, server: null }).toEqual({ error: null, sent: ['1'], server: null })
     const { error, sent } = await execute(provider, isStreaming, [...outage, ends], changes)
     expect({ error, sent }).toEqual({ error: 'model_unavailable', sent: [] })
+  },
+)
+
+const order = { order_id: 'é 1', total: 42.5 }
+const unknownBlock = { type: 'hologram', depth: 3 }
+const toolUse = { type: 'tool_use', id: 'toolu_1', name: 'send_to_order_intake' }
+const anthropicAnswer = {
+  ...anthropicStart.message,
+  type: 'message',
+  content: [unknownBlock, { ...toolUse, input: order }],
+  stop_reason: 'tool_use',
+}
+const block = (index: number, ...deltas: object[]) => [
+  ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+  { type: 'content_block_stop', index },
+]
+const functionCall = {
+  type: 'function_call',
+  id: 'fc_1',
+  call_id: 'call_1',
+  name: 'send_to_order_intake',
+  arguments: JSON.stringify(order),
+  status: 'completed',
+}
+const openAiAnswer = {
+  ...openAiStart.response,
+  status: 'completed',
+  output: [unknownBlock, functionCall],
+  usage: { input_tokens: 9, output_tokens: 1 },
+}
+
+test.each<[ModelProtocolName, isStreaming: boolean, ModelTurn]>([
+  ['anthropic', false, failing(200, JSON.stringify(anthropicAnswer))],
+  ['openai', false, failing(200, JSON.stringify(openAiAnswer))],
+  [
+    'anthropic',
+    true,
+    streaming(
+      anthropicStart,
+      { ...unknownBlock, type: 'weather' },
+      { type: 'content_block_start', index: 0, content_block: unknownBlock },
+      ...block(0, { type: 'text_delta', text: 'a' }),
+      { type: 'content_block_start', index: 1, content_block: { ...toolUse, input: {} } },
+      ...block(1, { type: 'input_json_delta', partial_json: JSON.stringify(order) }, unknownBlock),
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'tool_use', stop_sequence: null },
+        usage: { output_tokens: 1 },
+      },
+      { type: 'message_stop' },
+    ),
+  ],
+  [
+    'openai',
+    true,
+    streaming(
+      openAiStart,
+      unknownBlock,
+      { type: 'response.output_item.added', output_index: 0, item: unknownBlock },
+      { type: 'response.output_item.done', output_index: 0, item: unknownBlock },
+      { type: 'response.output_item.added', output_index: 1, item: { ...functionCall, arguments: '' } },
+      { type: 'response.output_item.done', output_index: 1, item: functionCall },
+      { type: 'response.completed', response: openAiAnswer },
+    ),
+  ],
+])(
+  'a run with a model of %s goes on after an answer with parts and events of new types, streaming: %s',
+  async (provider, isStreaming, turn) => {
+    const { error, sent, server } = await execute(provider, isStreaming, [turn, ends])
+    expect({ error, sent, left: server.left }).toEqual({ error: null, sent: ['é 1'], left: 0 })
   },
 )
 

@@ -105,7 +105,7 @@ export async function createProviderModel(config: ModelConfig, send: typeof fetc
   return MODEL_PROVIDERS[config.provider].createModel(config, {
     baseURL: modelBaseUrl(config),
     apiKey: config.apiKey ?? '',
-    fetch: limitAnswers(send),
+    fetch: limitAnswers(send, config.provider),
   })
 }
 
