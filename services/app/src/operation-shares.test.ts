@@ -107,7 +107,15 @@ describe('the shares of operations', () => {
     for (const each of admitted) (await each)!()
   })
 
-  test.each(['getRun', 'getRunPrompts', 'getRulesDraft'])('count %s as heavy, which reads a journal', async (id) => {
+  const READING_JOURNALS = [
+    'getRun',
+    'getRunPrompts',
+    'getRulesDraft',
+    'approveDelivery',
+    'declineDelivery',
+    'cancelRun',
+  ]
+  test.each(READING_JOURNALS)('count %s as heavy, which reads a journal', async (id) => {
     const release = await createOperationShares({ databasePoolSize: 10 }).admit(id, person('a', '1'), '/')
     expect(release).toEqual(expect.any(Function))
   })
