@@ -153,5 +153,7 @@ export const CASE_PAYLOADS_MAX = 50
 export const CASE_MAX_BYTES = 256 * 1024
 /** Evaluations of a workflow that are kept. */
 export const EVALUATIONS_KEPT = 20
+/** What the evaluations of an organization that are kept found, as PostgreSQL stores it. */
+export const EVALUATIONS_MAX_BYTES = 256 * 1024 * 1024
 /** Evaluations of an organization that have not ended. */
 export const EVALUATIONS_AT_ONCE = 5

@@ -170,6 +170,26 @@ describe('an evaluation', () => {
     expect(await saveCase(fixture.db, edit, id, smaller)).toMatchObject({ name: 'x' })
   })
 
+  test('deletes the oldest ones that have ended, whose results are too large in all workflows', async () => {
+    const other = editOf(await fixture.createOrganization())
+    await keep('Total: 1')
+    await keep('Total: 1', 'Total: 1', other)
+    const ids = [await start(), await start(), await start(), await start({}, other)]
+    // Random, because PostgreSQL compresses other texts: 20,000 bytes each.
+    const payloads = JSON.stringify([randomBytes(15_000).toString('base64')])
+    await fixture.db.pool.query(
+      `UPDATE evaluation_results SET payloads = $2, differences = '[]', finished_at = CASE WHEN evaluation_id <> $1 THEN now() END`,
+      [ids[1], payloads],
+    )
+    const nothing = { model: null, version_id: null, description: null, rules: null }
+    await startEvaluation(fixture.db, edit, { id: newId(), ...nothing }, 90_000)
+    const found = async () => await Promise.all([read(ids[0]!), read(ids[1]!), read(ids[2]!), read(ids[3]!, other)])
+    expect(await found()).not.toContain(undefined)
+    await startEvaluation(fixture.db, edit, { id: newId(), ...nothing }, 30_000)
+    // The oldest; the second one has not ended.
+    expect((await found()).map((each) => each !== undefined)).toEqual([false, true, true, true])
+  })
+
   test('makes its payloads the right ones only for the text that it has tried', async () => {
     const ids = [await keep('Total: 6', 'Total: 7'), await keep('Total: 8', 'Total: 9')]
     await startRunner()

@@ -3,6 +3,7 @@ import {
   type CasePayload,
   EVALUATIONS_AT_ONCE,
   EVALUATIONS_KEPT,
+  EVALUATIONS_MAX_BYTES,
   type EvaluationDetailOut,
   type EvaluationIn,
   type EvaluationOut,
@@ -26,10 +27,34 @@ export const MAX_CASE_ATTEMPTS = 5
 const CASES_AT_ONCE = 4
 
 /**
- * Starts an evaluation of all cases of the workflow. Repeated with the same id, it changes nothing.
+ * The oldest evaluations of an organization that have ended, beyond those whose results have so many bytes. It reads no
+ * value that is stored apart. Two that start at the same time skip what the other one deletes.
+ */
+const DELETE_OLDEST = `
+  DELETE FROM evaluations WHERE id IN (
+    SELECT id FROM evaluations WHERE id IN (
+      SELECT id FROM (
+        SELECT evaluation.id, has_ended, sum(bytes) OVER (ORDER BY evaluation.created_at DESC, evaluation.id DESC) AS bytes
+        FROM evaluations AS evaluation CROSS JOIN LATERAL (
+          SELECT bool_and(finished_at IS NOT NULL) AS has_ended,
+            sum(coalesce(pg_column_size(payloads), 0) + coalesce(pg_column_size(differences), 0)) AS bytes
+          FROM evaluation_results WHERE evaluation_id = evaluation.id
+        ) AS results WHERE evaluation.organization_id = $1
+      ) AS newest_first WHERE has_ended AND bytes > $2
+    ) FOR UPDATE SKIP LOCKED
+  )`
+
+/**
+ * Starts an evaluation of all cases of the workflow, and deletes the oldest ones beyond what is kept. Repeated with the
+ * same id, it changes nothing.
  * @throws EditRefused
  */
-export async function startEvaluation(db: Database, edit: WorkflowEdit, evaluation: EvaluationIn): Promise<void> {
+export async function startEvaluation(
+  db: Database,
+  edit: WorkflowEdit,
+  evaluation: EvaluationIn,
+  maxBytes = EVALUATIONS_MAX_BYTES,
+): Promise<void> {
   const { id, model, version_id: versionId, description, rules } = evaluation
   const { organizationId, userId, name } = edit.principal
   await editBesideWorkflow(db, edit, async (tx) => {
@@ -77,6 +102,7 @@ export async function startEvaluation(db: Database, edit: WorkflowEdit, evaluati
        )`,
       [edit.workflowId],
     )
+    await tx.query(DELETE_OLDEST, [organizationId, maxBytes])
     const changes = [
       { field: 'cases', old: null, new: cases.length },
       { field: 'model', old: null, new: model },
