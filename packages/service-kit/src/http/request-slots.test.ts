@@ -41,6 +41,30 @@ test('two organizations that take all slots they may leave some to others', asyn
   expect([await hold('a'), await hold('b'), await hold('c')]).toEqual([4, 2, 1])
 })
 
+test('where many have taken all slots for bodies, the one with the most gives way, and no further than to the same number', async () => {
+  const slots = createRequestSlots<string>({ total: 8, perKey: 4, keyOf: (name) => name, metrics: new Registry() })
+  const refused: string[] = []
+  const begin = async (name: string, read: () => Promise<void> = () => new Promise(() => {})): Promise<void> =>
+    await slots
+      .whileReading(new ServerResponse({ method: 'PUT' } as IncomingMessage), name, read)
+      .catch(({ message }: Error) => void refused.push(`${name} ${message.includes('took long') ? 'late' : 'at once'}`))
+  for (const name of ['a', 'a', 'a', 'a', 'b', 'b', 'c', 'd']) void begin(name)
+  await nextTurn()
+  expect(refused).toEqual([])
+  // As many as arrive: each is read in a moment.
+  for (let n = 0; n < 3; n += 1) await begin('e', () => nextTurn())
+  expect(refused).toEqual(['a late'])
+  void begin('e')
+  await nextTurn()
+  // The second one of a key would leave none free: two give way.
+  await begin('e', () => nextTurn())
+  expect(refused).toEqual(['a late', 'a late', 'a late'])
+  // The first two find a free slot; the last one has as many as each other.
+  for (const name of ['f', 'g', 'h', 'a']) void begin(name)
+  await nextTurn()
+  expect(refused.slice(3).toSorted()).toEqual(['a at once', 'b late'])
+})
+
 test('callers who are not known take no slot of those who are, and share theirs', () => {
   const strangers = { includes: (name: string) => name.startsWith('stranger'), perKey: 1 }
   const limits = { total: 2, perKey: 2, strangers, metrics: new Registry() }

@@ -27,7 +27,8 @@ export type RequestSlots<Principal> = ReturnType<typeof createRequestSlots<Princ
 /**
  * Creates slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that
  * arrive byte by byte take no slot from requests that have arrived. Two keys that take all they may leave a quarter to
- * others. Waiting for slots is of no use: callers that wait would take as much memory.
+ * others; where many have taken all slots for bodies, the one with the most gives way. Waiting for slots is of no use:
+ * callers that wait would take as much memory.
  */
 export function createRequestSlots<Principal>({
   total,
@@ -40,7 +41,8 @@ export function createRequestSlots<Principal>({
     // Callers decide how long they keep one: by a body that does not arrive, or an answer that they do not read.
     const leavesFree = most < total
     const limits = { total, perKey: most, leavesFree, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
-    return { reading: createInFlightLimiter(limits), answering: createInFlightLimiter(limits) }
+    const bodies: Bodies = new Map()
+    return { reading: createInFlightLimiter(limits), bodies, answering: createInFlightLimiter(limits) }
   }
   const [known, unknown] = [create(perKey), create(strangers?.perKey ?? perKey)]
   const stagesOf = (principal: Principal) => (strangers?.includes(principal) ? unknown : known)
@@ -59,7 +61,7 @@ export function createRequestSlots<Principal>({
     /**
      * Reads a body. `waitForTurn` resolves once per turn of the event loop for the requests of one key. The slot is
      * free once the body has been read, or the request has been answered or cut off: `read` need not settle then.
-     * @throws ApiError 503 when there is no free slot.
+     * @throws ApiError 503 when there is no free slot, or when the slot is given to another key.
      */
     async whileReading<Body>(
       res: ServerResponse,
@@ -67,10 +69,19 @@ export function createRequestSlots<Principal>({
       read: (waitForTurn: () => Promise<void>) => Promise<Body>,
     ): Promise<Body> {
       const key = keyOf(principal)
-      const releaseSlot = orRefused(stagesOf(principal).reading.tryAcquire(key))
+      const { reading, bodies } = stagesOf(principal)
+      let slot = reading.tryAcquire(key)
+      if (slot === 'total_limit') {
+        // More than one if the key has some already: it leaves as many free.
+        while (typeof slot === 'string' && giveWay(bodies, key)) slot = reading.tryAcquire(key)
+      }
+      const releaseSlot = orRefused(slot)
+      const { promise, resolve, reject } = Promise.withResolvers<Body>()
+      const release = addBody(bodies, key, releaseSlot, reject)
       // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
-      onceClosed(res, releaseSlot)
-      return await read(() => waitForTurn(key)).finally(releaseSlot)
+      onceClosed(res, release)
+      read(() => waitForTurn(key)).then(resolve, reject)
+      return await promise.finally(release)
     },
     /**
      * Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has
@@ -100,6 +111,37 @@ export function createRequestSlots<Principal>({
       return answered instanceof Promise ? answered.finally(release) : answered
     },
   }
+}
+
+/** What refuses each of the bodies that are being read, by key, in the order in which they began to arrive. */
+type Bodies = Map<string, Set<() => void>>
+
+/** Adds a body, and returns what removes it and frees its slot. */
+function addBody(bodies: Bodies, key: string, releaseSlot: ReleaseSlot, reject: (error: Error) => void): () => void {
+  const ofKey = bodies.get(key) ?? new Set()
+  const refuse = (): void => {
+    release()
+    reject(serviceUnavailable('Too many requests are under way, and this one took long; try again in a moment.'))
+  }
+  const release = (): void => {
+    releaseSlot()
+    if (ofKey.delete(refuse) && ofKey.size === 0) bodies.delete(key)
+  }
+  bodies.set(key, ofKey.add(refuse))
+  return release
+}
+
+/**
+ * Refuses the body that arrives for longest, of the key with the most, if that has more than this key. One that arrives
+ * in a moment is rarely it: callers that hold bodies back lose theirs. Says whether there was one.
+ */
+function giveWay(bodies: Bodies, key: string): boolean {
+  let most: ReadonlySet<() => void> | undefined
+  let count = bodies.get(key)?.size ?? 0
+  for (const ofKey of bodies.values()) if (ofKey.size > count) [most, count] = [ofKey, ofKey.size]
+  const [refuseLongest] = most ?? []
+  refuseLongest?.()
+  return refuseLongest !== undefined
 }
 
 /**
