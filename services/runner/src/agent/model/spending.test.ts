@@ -57,3 +57,21 @@ test.each([
   for (let time = 0; time < 2; time += 1) await expect(cost.reserve(question)).rejects.toMatchObject({ delayMs })
   expect(notes).toEqual(['budget_spent'])
 })
+
+test.each([
+  [{}, 8_192],
+  [{ thinking: { type: 'enabled', budgetTokens: 20_000 } }, 28_192],
+  [{ thinking: { type: 'enabled' } }, 9_216],
+  [{ thinking: { type: 'adaptive' } }, 8_192],
+  [{ reasoningConfig: { type: 'enabled', budgetTokens: 4_000 } }, 12_192],
+])('with the options %j, a request reserves %d tokens of output', async (provider, tokens) => {
+  let reserved = 0
+  const run = {
+    steps: [],
+    reserveCost: async ({ amount }: { amount: number }) => ({ kind: 'reserved', amount: (reserved = amount) }),
+  } as unknown as AgentRun
+  const config = modelConfig({ prices, options: { call: {}, provider } })
+  const cost = costOfNextAnswer({ run, steps: openAgentSteps(run), config } as unknown as ModelRun, 1)
+  await cost.reserve({ instructions: '', messages: [], tools: {} })
+  expect(Math.round((reserved * 1_000_000) / prices.reasoning)).toBe(tokens)
+})

@@ -39,9 +39,16 @@ function estimateCost(
 ) {
   const bytes = Buffer.byteLength(instructions) + Buffer.byteLength(JSON.stringify([messages, tools]))
   const input = files.reduce((sum, { tokens }) => sum + tokens, Math.ceil(bytes / BYTES_PER_TOKEN))
-  const output = config.maxOutputTokens ?? PRICED_OUTPUT_TOKENS
+  const output = (config.maxOutputTokens ?? PRICED_OUTPUT_TOKENS) + thinkingTokens(config)
   const micros = input * Math.max(prices.input, prices.cacheWrite) + output * Math.max(prices.output, prices.reasoning)
   return Math.ceil(micros / 1_000_000)
+}
+
+/** A budget of tokens for thinking, which the packages of Anthropic and Bedrock add to the limit of an answer. */
+function thinkingTokens({ options: { provider } }: ModelConfig): number {
+  const { type, budgetTokens } = Object(provider['thinking'] ?? provider['reasoningConfig'])
+  // Without one, the package of Anthropic takes the least that its API takes.
+  return type === 'enabled' ? Number(budgetTokens ?? 1_024) : 0
 }
 
 /** The money of one answer: reserved before each request, and settled after it. */
