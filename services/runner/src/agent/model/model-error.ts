@@ -113,15 +113,18 @@ export function toModelError(
       .join(' ')
       .slice(0, 10_000)
     const status = readStreamStatus(causes)
-    if (QUOTA_EXCEEDED.test(text))
-      return notAvailable('model_quota_exceeded', `The quota of the model's API is used up: ${said}`)
+    const isOutOfQuota = status === 402 || QUOTA_EXCEEDED.test(text)
+    const isKeyRefused = status === 401 || status === 403
+    const ended = "The model's API ended its answer with an error"
+    if (isOwnKey && (isOutOfQuota || isKeyRefused)) return ownKeyRefused({ answered: ended, name, said, isOutOfQuota })
+    if (isOutOfQuota) return notAvailable('model_quota_exceeded', `The quota of the model's API is used up: ${said}`)
+    if (isKeyRefused) return notAvailable('model_unauthorized', `${ended}; check AGENT_API_KEY: ${said}`)
     if (status === 400 && FILTERED.test(text)) return filtered(said)
     if (status === 400 && CONTEXT_TOO_LONG.test(text)) return tooLong(said)
     // The packages of the providers give 500 to each error that they do not know.
     const kind = status === 500 && !SERVER_ERROR.test(text) ? undefined : kindOf(status)
     if (!kind) return unreadable(`The model's answer does not follow its API: ${said}`)
-    const message = "The model's API ended its answer with an error"
-    return new ModelError('model_unavailable', kind, message, { detail: `${message}: ${said}` })
+    return new ModelError('model_unavailable', kind, ended, { detail: `${ended}: ${said}` })
   }
   // The package of OpenAI gives the parsed body of a failed response in place of its text.
   const body = typeof error.responseBody === 'object' ? JSON.stringify(error.responseBody) : (error.responseBody ?? '')
@@ -138,11 +141,8 @@ export function toModelError(
   const isOutOfQuota = (status === 402 && !isWaitedFor) || (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text))
   const isKeyRefused = status === 401 || status === 403 || (status === 400 && KEY_REFUSED.test(text))
   const isModelUnknown = status === 404 || (status === 400 && MODEL_UNKNOWN.test(text))
-  if (isOwnKey && (isOutOfQuota || isKeyRefused || isModelUnknown)) {
-    const why = isOutOfQuota ? 'its account has no quota left' : 'an admin enters another one, or removes it'
-    const message = `${answered} to the organization's own key for ${name}: ${why} (page Agents)`
-    return new ModelError('own_key_refused', 'permanent', message, { detail: `${answered} to an own key: ${said}` })
-  }
+  if (isOwnKey && (isOutOfQuota || isKeyRefused || isModelUnknown))
+    return ownKeyRefused({ answered, name, said, isOutOfQuota })
   if (isOutOfQuota) {
     const detail = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY: ${said}`
     return notAvailable('model_quota_exceeded', detail)
@@ -203,6 +203,18 @@ function filtered(said: string): ModelError {
 
 function tooLong(said: string): ModelError {
   return new ModelError('model_request_refused', 'too_long', `The prompt is too long for the model: ${said}`)
+}
+
+function ownKeyRefused(refusal: {
+  readonly answered: string
+  readonly name: string
+  readonly said: string
+  readonly isOutOfQuota: boolean
+}): ModelError {
+  const { answered, name, said, isOutOfQuota } = refusal
+  const why = isOutOfQuota ? 'its account has no quota left' : 'an admin enters another one, or removes it'
+  const message = `${answered} to the organization's own key for ${name}: ${why} (page Agents)`
+  return new ModelError('own_key_refused', 'permanent', message, { detail: `${answered} to an own key: ${said}` })
 }
 
 /** This runner cannot decrypt the organization's own key. The service's key does not take its place silently. */

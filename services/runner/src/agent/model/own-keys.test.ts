@@ -66,6 +66,30 @@ describe('a key of an organization’s own', () => {
     },
   )
 
+  test.each([
+    ['insufficient_quota', 'its account has no quota left'],
+    [402, 'its account has no quota left'],
+    [401, 'an admin enters another one, or removes it'],
+  ])('that is refused within a stream (%s) fails the run at once in the same words', async (code, why) => {
+    const refused: ModelTurn = {
+      failure: 'custom',
+      respond: (response) =>
+        response
+          .writeHead(200, { 'content-type': 'text/event-stream' })
+          .end(`data: ${JSON.stringify({ error: { message: 'No', code } })}\n\n`),
+    }
+    const { server, config } = await startModel(refused, { isStreaming: true })
+    const failed = createInMemoryRun({ sources, modelKeys: [ownKey()] }).execute(createModelAgent([config]))
+    await expect(failed).rejects.toMatchObject({
+      code: 'own_key_refused',
+      message: `The model's API ended its answer with an error to the organization's own key for fast: ${why} (page Agents)`,
+    })
+    const shared = createInMemoryRun({ sources }).execute(createModelAgent([config]))
+    const expected = code === 401 ? 'model_unauthorized' : 'model_quota_exceeded'
+    await expect(shared).rejects.toMatchObject({ code: expected })
+    expect(server.requests).toHaveLength(2)
+  })
+
   test('that this runner cannot decrypt fails the run, and the key of the service is not used silently', async () => {
     const { server, config } = await startModel(ends)
     const run = createInMemoryRun({ sources, modelKeys: [ownKey(null)] })
