@@ -156,12 +156,15 @@ function connect(Redis: typeof ioredis.Redis, { url, logger, onStoreState }: Sha
 /** An address with a port, as in the X-Forwarded-For of Azure's Application Gateway: each connection has another. */
 const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[(.+)\]):\d+$/
 
-/** Returns an IPv4 address, or the /64 of an IPv6 address, the smallest network that a subscriber gets. */
-export function networkOf(caller: string): string {
+/**
+ * Returns an IPv4 address, or the network of an IPv6 address. A subscriber gets a /64 at least and a /48 at most (RIPE
+ * 690): failures are counted by /64, and turns are by /48, in which one subscriber may have 65,536 of the others.
+ */
+export function networkOf(caller: string, prefixBits: 64 | 48 = 64): string {
   const [, ipv4, ipv6] = WITH_PORT.exec(caller) ?? []
   const address = ipv4 ?? ipv6 ?? caller
   // The library creates an error for '', the address of a connection that has been reset.
   if (!isIPv6(address) || !ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, prefixBits / 16).join(':') : parsed.toString()
 }

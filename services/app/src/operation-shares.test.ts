@@ -95,6 +95,18 @@ describe('the shares of operations', () => {
     expect(begun).toHaveLength(21)
   })
 
+  test('count the networks of one IPv6 subscriber as one, so that it leaves turns to others', async () => {
+    const { begun, send, names } = startRequests()
+    // As many as sign in at once, and as many as wait.
+    const subscriber = Array.from({ length: 800 }, (_, index) => stranger(`2001:db8:7:${index.toString(16)}::1`))
+    const requests = subscriber.map((each) => send('flood', 'signIn', each).catch(() => {}))
+    requests.push(send('other', 'signIn', stranger('2001:db8:8::1')))
+    expect(await names()).toEqual([...Array.from({ length: 10 }, () => 'flood'), 'other'])
+    while ((await names()).length < 211) for (const request of begun) request.end()
+    for (const request of begun) request.end()
+    await Promise.all(requests)
+  })
+
   test('let heavy requests of an organization wait before their bodies are read, and refuse them when many wait', async () => {
     const shares = createOperationShares({ databasePoolSize: 10 })
     expect(shares.admit('listRuns', person('a', '1'), '/')).toBeUndefined()

@@ -167,7 +167,7 @@ async function answerAndPause(answer: () => void | Promise<void>, release: Relea
 
 /** What shares turns: an organization, or the network of a person who is not signed in. */
 export function keyOf(caller: Visitor | Principal): string {
-  return 'organizationId' in caller ? caller.organizationId : networkOf(caller.address)
+  return 'organizationId' in caller ? caller.organizationId : networkOf(caller.address, 48)
 }
 
 function limiterOf(limits: { total: number; perKey: number }, waiting = MAX_WAITING): InFlightLimiter {

@@ -71,7 +71,7 @@ function unpadded(bytes: Buffer): string {
 }
 
 async function withSlot<Result>({ address }: Visitor, work: () => Promise<Result>): Promise<Result> {
-  const release = await limiter.acquire(networkOf(address))
+  const release = await limiter.acquire(networkOf(address, 48))
   if (typeof release !== 'function') {
     throw serviceUnavailable('Too many people sign in at once; try again in a moment.')
   }
