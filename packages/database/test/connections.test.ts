@@ -22,6 +22,7 @@ import {
   REPORTER_LEASE_MS,
   stopReportingGauges,
 } from '../src/index.ts'
+import { inPrismaTransaction } from '../src/connection/prisma-transaction.ts'
 
 const database = useTestDatabase({ maxConnections: 5 })
 
@@ -67,6 +68,31 @@ test('a connection that PostgreSQL ends as it begins fails the transaction, and 
   const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
   const error: unknown = await inTransaction(db, async () => {}).catch((failure: unknown) => failure)
   expect(isDatabaseUnavailable(error)).toBe(true)
+  await db.close()
+  server.close()
+})
+
+test('a connection that breaks at the COMMIT leaves the database unavailable, to Prisma too', async () => {
+  const server = createServer((socket) => {
+    const answers = [
+      [message('R', '\0\0\0\0'), message('Z', 'I')],
+      [message('C', 'BEGIN\0'), message('Z', 'T')],
+    ]
+    socket
+      .on('error', () => {})
+      .on('data', () => {
+        const answer = answers.shift()
+        if (answer) socket.write(Buffer.concat(answer))
+        else socket.resetAndDestroy()
+      })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
+  for (const transaction of [inTransaction(db, async () => {}), inPrismaTransaction(db, async () => {})]) {
+    const error: unknown = await transaction.catch((failure: unknown) => failure)
+    expect(isDatabaseUnavailable(error)).toBe(true)
+  }
   await db.close()
   server.close()
 })

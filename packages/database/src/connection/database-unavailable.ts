@@ -10,6 +10,9 @@ const UNAVAILABLE_SQLSTATES = /^(08|28|3D|53|55000|55P03|57P|57014|58|25006|25P0
 const UNAVAILABLE_CODES =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EMFILE|ENFILE|P1001|P1002|P1008|P1011|P1017|P2024|P2028|P2037)$/
 
+/** What Prisma's adapter makes of socket errors. Only the COMMIT of a transaction rejects with it as it is. */
+const UNAVAILABLE_KINDS = /^(ConnectionClosed|DatabaseNotReachable|SocketTimeout)$/
+
 /** Error messages of pg that have no code. */
 const UNAVAILABLE_MESSAGES =
   /^(Query read timeout|timeout e(xceeded|xpired)|Connection terminated|Client was closed|Client has encountered a connection error|connection is closed|Cannot use a pool after calling end)/i
@@ -21,7 +24,8 @@ const UNAVAILABLE_MESSAGES =
 export function isDatabaseUnavailable(error: unknown): boolean {
   for (let seen: unknown = error, depth = 0; seen !== undefined && seen !== null && depth < 6; depth += 1) {
     if (typeof seen !== 'object') return false
-    const { code, originalCode, message, cause } = seen as Record<string, unknown>
+    const { code, originalCode, kind, message, cause } = seen as Record<string, unknown>
+    if (typeof kind === 'string' && UNAVAILABLE_KINDS.test(kind)) return true
     for (const candidate of [code, originalCode]) {
       if (typeof candidate !== 'string') continue
       if (UNAVAILABLE_CODES.test(candidate)) return true
