@@ -254,6 +254,9 @@ describe('The usage', () => {
     await expectCounts()
     expect(await rollUpUsage(data.app.db)).toContainEqual(hour)
     await expectCounts()
+    await data.call(admin, 'deleteWorkflow', { params: { workflow_id: hidden } })
+    expect(await read(admin)).toMatchObject({ bucket: totals(2, 3), names: ['Deleted', 'No workflow', 'Seen'] })
+    expect((await read(member)).names).toEqual(['No workflow', 'Seen'])
   })
 
   test('has percentiles that are right to 5 %', async () => {

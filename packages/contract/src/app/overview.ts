@@ -95,7 +95,7 @@ export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
   ),
   groups: List(
     Closed('UsageGroupOut', 'The usage of one workflow, webhook source, API key, model or look-up in the period.', {
-      id: Nullable(Uuid('What was used; null: a model, or none, such as the key of a scheduled run.')),
+      id: Nullable(Uuid('What was used; null: a model, what is deleted, or none, such as the key of a scheduled run.')),
       name: Str('Its name.'),
       starts: Counts,
       deliveries: Counts,

@@ -182,9 +182,12 @@ async function readGroups(
     [organizationId, [...byThing.keys()], memberId],
   )
   if (byThing.has(NIL_UUID)) things.push({ id: NIL_UUID, name: nameOfNone })
-  return toGroups(
-    things.map(({ id, name }) => ({ id: id === NIL_UUID ? null : id, name, rows: byThing.get(id) ?? [] })),
-  )
+  const groups = things.map(({ id, name }) => ({ id: id === NIL_UUID ? null : id, name, rows: byThing.get(id) ?? [] }))
+  const found = new Set(things.map(({ id }) => id))
+  const ofDeleted = used.filter((row) => !found.has(row.thing_id))
+  // Members do not learn of what they could not see.
+  if (memberId === null && ofDeleted.length > 0) groups.push({ id: null, name: 'Deleted', rows: ofDeleted })
+  return toGroups(groups)
 }
 
 function toGroups(

@@ -89,7 +89,7 @@ function OverTime({ usage, title, measure }: { usage: UsageOut; title: string; m
 }
 
 function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> & { by: Group }) {
-  const rows = groups.map((group) => ({ ...group, id: group.id ?? (by === 'model' ? group.name : '') }))
+  const rows = groups.map((group) => ({ ...group, id: group.id ?? group.name }))
   type Row = (typeof rows)[number]
   const ofStarts = [
     ...countColumns('starts', 'Runs '),
@@ -136,7 +136,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
             label={GROUPS[by]}
             columns={columns}
             rows={rows}
-            rowLink={({ id }) => (id && by !== 'model' ? linkTo(by, id) : undefined)}
+            rowLink={({ id, name }) => (id !== name && by !== 'model' ? linkTo(by, id) : undefined)}
           />
           {by !== 'workflow' && by !== 'api_key' ? null : (
             <p className="muted">
