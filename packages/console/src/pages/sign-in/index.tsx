@@ -149,8 +149,9 @@ function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
       {isUnusable ? (
         <>
           <p>
-            It was used, has expired, or was replaced by a newer one. Ask an admin of your organization for another; the
-            first owner gets one from <code>npm start</code> or <code>wf setup-link</code>.
+            It was used, has expired, or was replaced by a newer one. If you have used it, sign in. Otherwise ask an
+            admin of your organization for another; the first owner gets one from <code>npm start</code> or{' '}
+            <code>wf setup-link</code>.
           </p>
           <Button label="Sign in" link={{ to: '/sign-in' }} />
         </>

@@ -204,7 +204,10 @@ async function findLink(ctx: AppServiceContext, token: string, kind?: OneTimeLin
 }
 
 function linkNotUsable(): ApiError {
-  return new ApiError('link_not_usable', 'This link was used, replaced or has expired. Ask for a new one.')
+  return new ApiError(
+    'link_not_usable',
+    'This link was used, replaced or has expired. If you have used it, sign in. Otherwise ask for a new one.',
+  )
 }
 
 function signInFailed(): ApiError {
