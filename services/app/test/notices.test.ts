@@ -79,6 +79,8 @@ describe('Notices', () => {
     const saved = await data.call(admin, 'saveNoticeWebhook', { body: hook })
     expect(saved.body.webhook).toEqual({ url: data.endpoint.url, has_signing_secret: true, events: [] })
     expect(saved.text).not.toContain(secret)
+    expect((await data.call(admin, 'saveNoticeWebhook', { body: hook })).body).toEqual(saved.body)
+    expect((await data.app.auditOf(id)).map(({ action }) => action)).toEqual(['notice_webhook.saved'])
     // The stored secret goes only where it was entered for.
     const moved = await data.call(admin, 'saveNoticeWebhook', { body: { url: 'http://127.0.0.1:9/' } })
     expect([moved.status, moved.error?.details]).toMatchObject([422, [{ field: 'signing_secret', code: 'missing' }]])

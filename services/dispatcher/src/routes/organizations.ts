@@ -42,9 +42,11 @@ export function organizationHandlers(ctx: DispatcherContext) {
       const { url, signing_secret: secret, events } = request.body
       const check = checkUrl(url, ctx.config.allowedSubnets)
       if (!check.isAllowed) throw invalidFields([{ field: 'url', code: check.code, message: check.message }])
-      const stored = secret === undefined ? await findNoticeWebhook(db, organizationId) : undefined
-      if (stored?.signingSecret) assertSecretMayTravel({ secret: 'signing_secret', url: 'url' }, stored.url, url)
-      const sealed = encryptGivenSecret(ctx.secrets, { organizationId, id: organizationId }, secret)
+      const stored = await findNoticeWebhook(db, organizationId)
+      if (secret === undefined && stored?.signingSecret)
+        assertSecretMayTravel({ secret: 'signing_secret', url: 'url' }, stored.url, url)
+      const owner = { organizationId, id: organizationId }
+      const sealed = encryptGivenSecret(ctx.secrets, owner, secret, stored?.signingSecret)
       const webhook = { url, signingSecret: sealed, events }
       await saveNoticeWebhook(db, organizationId, webhook, readActor(organizationId, request))
       return { status: 204 }

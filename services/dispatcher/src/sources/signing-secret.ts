@@ -1,13 +1,25 @@
 import { type SecretBox, SecretError, type SecretOwner, type StoredWebhookSource } from '@workflow-service/database'
 import { invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 
-/** Encrypts the secret of a save. Undefined keeps the stored one, null removes it. */
+/** Encrypts the secret of a save. Undefined, also for one that is `stored` already, keeps it; null removes it. */
 export function encryptGivenSecret(
   secrets: SecretBox,
   owner: SecretOwner,
   given: string | null | undefined,
+  stored: Uint8Array | null = null,
 ): Buffer | null | undefined {
-  return typeof given === 'string' ? secrets.encrypt(owner, given) : given
+  if (typeof given !== 'string') return given
+  return isStored(secrets, owner, given, stored) ? undefined : secrets.encrypt(owner, given)
+}
+
+function isStored(secrets: SecretBox, owner: SecretOwner, given: string, stored: Uint8Array | null): boolean {
+  try {
+    return stored !== null && secrets.decrypt(owner, stored) === given
+  } catch (error) {
+    // One that cannot be decrypted is replaced.
+    if (error instanceof SecretError) return false
+    throw error
+  }
 }
 
 /**
