@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { freePort, listen as listenOn, waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import {
@@ -63,8 +63,7 @@ test('a connection that PostgreSQL ends as it begins fails the transaction, and 
   const server = createServer((socket) => {
     socket.on('error', () => {}).once('data', () => socket.end(Buffer.concat([...ready, ended])))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listenOn(server)
   const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
   const error: unknown = await inTransaction(db, async () => {}).catch((failure: unknown) => failure)
   expect(isDatabaseUnavailable(error)).toBe(true)

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { createTestDatabase, listen, type TestDatabase } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { Client } from 'pg'
 import { migrate } from '../src/index.ts'
@@ -36,9 +35,8 @@ test('has closed its connection when it resolves', async () => {
     socket.pipe(server).pipe(socket)
     socket.on('end', () => open--)
     for (const each of [socket, server]) each.on('error', () => {})
-  }).listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  url.host = `127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  })
+  url.host = `127.0.0.1:${await listen(proxy)}`
   await migrate({ databaseUrl: url.href })
   // With a second one if it took long: see `observeBlockers`.
   expect(opened).toBeGreaterThan(0)

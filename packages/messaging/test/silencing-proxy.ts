@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import { listen } from '@workflow-service/testkit'
 
 export type SilencingProxy = Awaited<ReturnType<typeof startSilencingProxy>>
 
@@ -27,8 +28,7 @@ export async function startSilencingProxy(brokerUrl: string) {
     })
     broker.on('close', () => void (connection.isSilent || client.destroy()))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  url.host = `127.0.0.1:${await listen(server)}`
   // Heartbeats would detect the silence too.
   url.searchParams.set('heartbeat', '0')
   const proxy = {

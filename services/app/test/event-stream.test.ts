@@ -84,7 +84,6 @@ async function withStreams(
     await work(openAs, streams)
   } finally {
     await streams.close()
-    server.closeAllConnections()
     await close(server)
   }
 }

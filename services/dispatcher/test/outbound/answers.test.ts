@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect as netConnect, createServer, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { startCustomerEndpoint } from '@workflow-service/testkit'
+import { listen, startCustomerEndpoint } from '@workflow-service/testkit'
 import * as fc from 'fast-check'
 import type { Connect } from '../../src/outbound/open-connection.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
@@ -11,7 +11,6 @@ import {
   drips,
   floods,
   type Handler,
-  listenOn,
   loopback,
   postTo,
   request,
@@ -390,7 +389,7 @@ test('for any bytes that an endpoint answers, the result is one of the documente
     socket.on('error', () => undefined)
     socket.once('data', () => socket.end(bytes))
   })
-  const port = await listenOn(server)
+  const port = await listen(server)
   const send = createSendRequest({ allowedSubnets: loopback })
   const kinds = new Set<string>()
   await fc.assert(

@@ -3,14 +3,19 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { startCustomerEndpoint, freePort, createCertificate } from '@workflow-service/testkit'
-import type { CustomerEndpoint } from '@workflow-service/testkit'
+import {
+  createCertificate,
+  type CustomerEndpoint,
+  freePort,
+  listen,
+  startCustomerEndpoint,
+} from '@workflow-service/testkit'
 import { parseEgressProxy } from '../../src/outbound/egress-proxy.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import type { NameResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import type { OutboundRequest, SendRequestOptions } from '../../src/outbound/send-request.ts'
-import { listenOn, loopback, request, secrets } from './post-to.ts'
+import { loopback, request, secrets } from './post-to.ts'
 
 /** A CONNECT proxy. By default it tunnels every request to the endpoint; tests replace `behave`. */
 let proxy: {
@@ -33,7 +38,7 @@ beforeEach(async () => {
     proxy.behave(socket)
   })
   proxy = {
-    port: await listenOn(server),
+    port: await listen(server),
     requests,
     behave: tunnelTo(endpoint.port),
     close() {

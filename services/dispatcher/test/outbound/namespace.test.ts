@@ -1,7 +1,7 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { runProgram } from '@workflow-service/testkit'
 
 // Without root, a user namespace gives the needed rights, if the machine allows user namespaces.
 const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
@@ -24,11 +24,7 @@ const refused = (why: string): object => ({ kind: 'refused', detail: expect.stri
 
 async function findings(): Promise<unknown> {
   const program = join(import.meta.dirname, 'namespace-program.ts')
-  const child = spawn('unshare', [...namespace, process.execPath, program], { stdio: ['ignore', 'pipe', 'inherit'] })
-  let printed = ''
-  child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
-  await once(child, 'close')
-  return JSON.parse(printed)
+  return JSON.parse(await runProgram('unshare', [...namespace, process.execPath, program]))
 }
 
 describe('with no subnet allowed', () => {

@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import type { RawEndpointOptions } from '@workflow-service/testkit'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
@@ -66,13 +65,6 @@ export async function postTo(
 /** Returns the result alone. */
 export async function resultOf(...args: Parameters<typeof postTo>): Promise<OutboundResult> {
   return (await postTo(...args)).result
-}
-
-/** Listens on a free port of loopback and returns the port. */
-export async function listenOn(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
 }
 
 /** Writes an answer and leaves the connection open. */

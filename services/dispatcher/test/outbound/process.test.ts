@@ -1,28 +1,23 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
+import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
-import { startCustomerEndpoint, createCertificate } from '@workflow-service/testkit'
+import { createCertificate, listen, startCustomerEndpoint } from '@workflow-service/testkit'
 import { nameServer, zoneOf } from './name-server.ts'
-import { listenOn } from './post-to.ts'
 
 /** The URL of a module as JavaScript's string: a folder's name may have quotes. */
 const outbound = (file: string): string => JSON.stringify(import.meta.resolve(`../../src/outbound/${file}`))
 
 /** Runs the program and returns the JSON that it prints. */
 async function run(program: string, env: Record<string, string>): Promise<unknown> {
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
     env: { PATH: process.env['PATH'], ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
   })
-  let printed = ''
-  child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
-  await once(child, 'close')
-  return JSON.parse(printed)
+  return JSON.parse(stdout)
 }
 
 describe('a hundred requests to endpoints of every kind', () => {
@@ -83,12 +78,12 @@ describe('the environment', () => {
     )
     const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
     writeFileSync(join(folder, 'named.pem'), named!.cert)
-    const proxy = `http://127.0.0.1:${await listenOn(trap)}`
+    const proxy = `http://127.0.0.1:${await listen(trap)}`
     const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
     const urls = [
       ...endpoints.map(({ url }) => url),
-      `http://127.0.0.1:${await listenOn(lax)}`,
-      `https://127.0.0.1:${await listenOn(oldTls)}`,
+      `http://127.0.0.1:${await listen(lax)}`,
+      `https://127.0.0.1:${await listen(oldTls)}`,
     ]
     const program = `
       import { createSendRequest } from ${outbound('send-request.ts')}

@@ -3,11 +3,11 @@ import { createServer as createHttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, test } from '@jest/globals'
-import { createCertificate, waitUntil } from '@workflow-service/testkit'
+import { createCertificate, listen, waitUntil } from '@workflow-service/testkit'
 import { toDeliveryResult } from '../../src/deliveries/describe-outcome.ts'
 import type { SentResult } from '../../src/outbound/outbound-result.ts'
 import { createSendRequest, type SendRequestOptions } from '../../src/outbound/send-request.ts'
-import { listenOn, loopback, request } from './post-to.ts'
+import { loopback, request } from './post-to.ts'
 
 const IDLE_MS = 200
 /** For tests that reuse a connection, which have to do so within this time, also in a process that is busy. */
@@ -32,7 +32,7 @@ async function startEndpoint(
     incoming.resume().once('end', () => answer(incoming, response))
   })
   servers.push(server.on('connection', (socket: Socket) => connections.push(socket)))
-  const port = await listenOn(server)
+  const port = await listen(server)
   const sendRequest = createSendRequest({ allowedSubnets: loopback, idleMs: IDLE_MS, ...client })
   const send = async (reuseKey: string | null = 'source', host = '127.0.0.1'): Promise<number | string> => {
     const result = await sendRequest(request(`http://${host}:${port}/hook`, { reuseKey: reuseKey ?? undefined }))
@@ -65,7 +65,7 @@ test('an encrypted connection is reused without another handshake', async () => 
     response.end('stored'),
   )
   servers.push(server.on('secureConnection', () => (handshakes += 1)))
-  const url = `https://127.0.0.1:${await listenOn(server)}/hook`
+  const url = `https://127.0.0.1:${await listen(server)}/hook`
   const sendRequest = createSendRequest({ allowedSubnets: loopback, ...LONG_IDLE, ca: certificate.cert })
   const send = (): ReturnType<typeof sendRequest> => sendRequest(request(url, { reuseKey: 'source' }))
   await send()

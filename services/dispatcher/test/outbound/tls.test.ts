@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TlsOptions, TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { createCertificate } from '@workflow-service/testkit'
+import { createCertificate, listen } from '@workflow-service/testkit'
 import type { NameResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import type { SendRequestOptions } from '../../src/outbound/send-request.ts'
-import { resultOf, type Handler, listenOn, loopback, request, says, secrets } from './post-to.ts'
+import { resultOf, type Handler, loopback, request, says, secrets } from './post-to.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
@@ -64,7 +64,7 @@ async function postOverTls(
     sockets.add(socket)
     socket.on('error', () => undefined)
   })
-  const port = await listenOn(server)
+  const port = await listen(server)
   const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert, ...client })
   let result: OutboundResult | undefined
   for (let sent = 0; sent < times; sent += 1) result = await send(request(`https://${host}:${port}/hook`))
@@ -149,7 +149,7 @@ describe('a TLS endpoint', () => {
       socket.once('data', (bytes) => handler(socket, bytes))
     })
     const send = createSendRequest({ allowedSubnets: loopback })
-    const result = await send(request(`https://127.0.0.1:${await listenOn(server)}/`))
+    const result = await send(request(`https://127.0.0.1:${await listen(server)}/`))
     server.close()
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', detail: expect.stringContaining(detail) })
   })
