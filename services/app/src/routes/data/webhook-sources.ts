@@ -50,8 +50,9 @@ export function webhookSourceHandlers(ctx: AppServiceContext) {
     saveWebhookSource: async ({ principal, params, body: { version, ...values }, requestId }) => {
       const query = { version: toInternalVersion(version) }
       const call = { ...toInternal(principal, params), query, body: values, requestId }
-      await countEndpointRequest(ctx, principal.organizationId)
+      const confirm = await countEndpointRequest(ctx, principal.organizationId)
       await dispatcher.call('saveWebhookSource', call).catch(throwWithCurrent(() => find(principal, params.source_id)))
+      confirm()
       return await read(principal, params.source_id)
     },
     /** Saves what the endpoint does not confirm: that needs neither a request to it nor the key of the secret. */
@@ -92,10 +93,11 @@ export function lookupHandlers(ctx: AppServiceContext) {
       const query = { version: toInternalVersion(version) }
       const call = { ...toInternal(principal, params), query, body: values, requestId }
       // The server is asked for its tools.
-      if (values.kind === 'mcp') await countEndpointRequest(ctx, principal.organizationId)
+      const confirm = values.kind === 'mcp' ? await countEndpointRequest(ctx, principal.organizationId) : undefined
       const saved = await dispatcher
         .call('saveLookup', call)
         .catch(throwWithCurrent(async () => (await read(principal.organizationId, params.lookup_id))[0]))
+      confirm?.()
       return { ...saved, version: String(saved.version) }
     },
     deleteLookup: async (request) => {
