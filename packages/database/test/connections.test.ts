@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import { freePort, listen as listenOn, waitUntil } from '@workflow-service/testkit'
@@ -85,8 +84,7 @@ test('a connection that breaks at the COMMIT leaves the database unavailable, to
         else socket.resetAndDestroy()
       })
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listenOn(server)
   const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
   for (const transaction of [inTransaction(db, async () => {}), inPrismaTransaction(db, async () => {})]) {
     const error: unknown = await transaction.catch((failure: unknown) => failure)
