@@ -7,7 +7,7 @@ import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
 import { createDispatcherClient } from './dispatcher-client.ts'
 import { ENDPOINT_QUOTA } from './endpoint-quota.ts'
-import { MAIL_QUOTA } from './mail-quota.ts'
+import { ADDRESS_QUOTA, MAIL_QUOTA } from './mail-quota.ts'
 import { createOperationShares } from './operation-shares.ts'
 
 export interface AppOverrides extends ServiceOverrides {
@@ -27,6 +27,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
   const limitStore = { url: config.rateLimitStoreUrl, logger }
   const signInLimits = createSignInLimits(limitStore)
   const mailLimiter = createLimiter(MAIL_QUOTA, limitStore)
+  const addressLimiter = createLimiter(ADDRESS_QUOTA, limitStore)
   const endpointLimiter = createLimiter(ENDPOINT_QUOTA, limitStore)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
@@ -40,8 +41,10 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken, tracing }),
     signInLimits,
-    /** Counts emails by address, and tests of them by organization. */
+    /** Counts emails of an organization by address, and tests of them. */
     mailLimiter,
+    /** Counts emails of all organizations by address. */
+    addressLimiter,
     /** Counts verifications and tests by organization (`countEndpointRequest`). */
     endpointLimiter,
     /** Of the requests that are answered at once. */
@@ -59,6 +62,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
       await eventStreams.close()
       signInLimits.close()
       mailLimiter.close()
+      addressLimiter.close()
       endpointLimiter.close()
       await changeNotices.close()
       await tracing.stop()

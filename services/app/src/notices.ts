@@ -15,10 +15,13 @@ import {
 import { ApiError, describeError, newRequestId, withTimeout } from '@workflow-service/service-kit'
 import { createTransport } from 'nodemailer'
 import type { AppServiceContext } from './app-service-context.ts'
-import { MAIL_QUOTA } from './mail-quota.ts'
+import { ADDRESS_QUOTA, MAIL_QUOTA } from './mail-quota.ts'
 import { LOOPBACK_NAME } from './require-host.ts'
 
-type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger' | 'mailLimiter'>
+type NoticeContext = Pick<
+  AppServiceContext,
+  'config' | 'db' | 'dispatcher' | 'logger' | 'mailLimiter' | 'addressLimiter'
+>
 
 const AT_ONCE = 40
 /** How often others are looked for while some are under way. */
@@ -95,7 +98,7 @@ export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise
 }
 
 async function trySending(
-  { config, db, dispatcher, mailLimiter }: NoticeContext,
+  { config, db, dispatcher, mailLimiter, addressLimiter }: NoticeContext,
   notice: DueNotice,
 ): Promise<string | null> {
   const { organizationId, userId, recipient, body, attempts } = notice
@@ -110,9 +113,11 @@ async function trySending(
   const { smtp, appUrl } = config
   if (!smtp) return 'Email is not set up: SMTP_URL is not set.'
   const address = `mail-address:${hash('sha256', foldCase(recipient), 'base64url')}`
-  const counted = await mailLimiter.consume(address)
-  if (!counted.isAllowed)
-    return `The address has got ${MAIL_QUOTA.limit} emails within an hour: it gets no more for now.`
+  const ofOrganization = `${address}:${organizationId}`
+  const counted = await mailLimiter.consume(ofOrganization)
+  const countedInAll = counted.isAllowed ? await addressLimiter.consume(address) : counted
+  if (!countedInAll.isAllowed)
+    return `The address has got ${(counted.isAllowed ? ADDRESS_QUOTA : MAIL_QUOTA).limit} emails within an hour: it gets no more for now.`
   const transport = createTransport({
     url: smtp.url.href,
     // A proxy that is on the way could leave STARTTLS out of what the server offers.
@@ -141,7 +146,8 @@ async function trySending(
     await withTimeout(sending, MAX_SEND_MS)
     return null
   } catch (error) {
-    mailLimiter.giveBack(address, counted)
+    mailLimiter.giveBack(ofOrganization, counted)
+    addressLimiter.giveBack(address, countedInAll)
     throw error
   } finally {
     transport.close()
