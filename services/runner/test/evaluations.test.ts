@@ -14,6 +14,7 @@ import {
   claimCase,
   claimTrial,
   finishCase,
+  findCase,
   findEvaluation,
   findTrial,
   finishTrial,
@@ -152,20 +153,25 @@ describe('an evaluation', () => {
 
   test('has cases of a limited size in all workflows, of which a person can make one smaller', async () => {
     const id = await keep('Total: 1')
+    const even = await keep('Even', 'x'.repeat(100_000))
     // Random, because PostgreSQL compresses other texts.
     await fixture.db.pool.query(
       `INSERT INTO cases (id, organization_id, workflow_id, name, context, expected, saved_by_name)
        SELECT gen_random_uuid(), organization_id, workflow_id, 'Large ' || n, context, json_build_array($2::text), ''
-       FROM cases CROSS JOIN generate_series(1, 48) AS n WHERE id = $1`,
-      [id, randomBytes(1_050_000).toString('base64')],
+       FROM cases CROSS JOIN generate_series(1, 47) AS n WHERE id = $1`,
+      [id, randomBytes(1_100_000).toString('base64')],
     )
     await expect(keep('Total: 2')).rejects.toMatchObject({
       problem: 'limit_reached',
       message: expect.stringContaining('at most 64 MiB'),
     })
-    const { version } = (
-      await fixture.db.pool.query<{ version: string }>('SELECT version FROM cases WHERE id = $1', [id])
-    ).rows[0]!
+    const viewer = { organizationId: acme.organizationId, memberId: null }
+    const find = async (of: string) => (await findCase(fixture.db, viewer, acme.workflowId, of))!
+    const { expected, version: evenVersion } = await find(even)
+    const payload = { message: randomBytes(75_000).toString('base64') }
+    const random = { name: 'Even', context: 'Even', expected: [{ ...expected[0]!, payload }], version: evenVersion }
+    await expect(saveCase(fixture.db, edit, even, random)).rejects.toMatchObject({ problem: 'limit_reached' })
+    const { version } = await find(id)
     const smaller = { name: 'x', context: 'x', expected: [], version }
     expect(await saveCase(fixture.db, edit, id, smaller)).toMatchObject({ name: 'x' })
   })

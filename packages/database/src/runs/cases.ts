@@ -79,6 +79,7 @@ export async function saveCase(
         `must be at most ${CASE_PAYLOADS_MAX} payloads, and ${CASE_MAX_BYTES / 1_024} KiB in all`,
       )
     }
+    const bytesBefore = await readCaseBytes(tx, id)
     const { rowCount } = await tx.query(UPSERT_CASE, [
       id,
       edit.principal.organizationId,
@@ -95,8 +96,8 @@ export async function saveCase(
       const message = `A workflow has at most ${CASES_MAX} cases. Delete some that are not needed.`
       throw stored ? new EditRefused('id_taken') : new EditRefused('limit_reached', { message })
     }
-    const isLarger = JSON.stringify(values).length > JSON.stringify(old ?? null).length
-    if (isLarger) await assertCasesFit(tx, edit.principal.organizationId)
+    // As they are stored: another text of the same length may be compressed less.
+    if ((await readCaseBytes(tx, id)) > bytesBefore) await assertCasesFit(tx, edit.principal.organizationId)
     // Texts of customers stay out of the audit log, which is kept for longer.
     const changes = changedFields<object>(old ? { name: old.name, payloads: old.expected.length } : {}, {
       name: values.name,
@@ -123,14 +124,18 @@ const UPSERT_CASE = `
     version = gen_random_uuid(), used_at = now(), accepted_at = coalesce($10, cases.accepted_at)
   WHERE cases.workflow_id = $3`
 
+// It reads no value that is stored apart.
+const CASE_BYTES = 'coalesce(sum(pg_column_size(expected) + pg_column_size(context)), 0)::float8 AS bytes FROM cases'
+
+async function readCaseBytes(tx: Transaction, id: string): Promise<number> {
+  return (await tx.query<{ bytes: number }>(`SELECT ${CASE_BYTES} WHERE id = $1`, [id])).rows[0]!.bytes
+}
+
 /** Called after the statement that wrote a case. Members of 1,000 workflows could store 13 GB. @throws EditRefused */
 async function assertCasesFit(tx: Transaction, organizationId: string): Promise<void> {
-  // It reads no value that is stored apart.
-  const { rows } = await tx.query<{ bytes: number }>(
-    `SELECT sum(pg_column_size(expected) + pg_column_size(context))::float8 AS bytes FROM cases
-     WHERE organization_id = $1`,
-    [organizationId],
-  )
+  const { rows } = await tx.query<{ bytes: number }>(`SELECT ${CASE_BYTES} WHERE organization_id = $1`, [
+    organizationId,
+  ])
   if (rows[0]!.bytes <= CASES_MAX_BYTES) return
   const message = `The cases of an organization have at most ${CASES_MAX_BYTES / 1_048_576} MiB. Delete some that are not needed.`
   throw new EditRefused('limit_reached', { message })
