@@ -93,6 +93,13 @@ describe('a save of a look-up', () => {
     // One of too many is not enlarged, but changed.
     expect(await save(ids[0]!, tools(17), '', ACTOR)).toMatchObject({ status: 200 })
     expect(await save(ids[0]!, tools(18), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
+    // As many characters may have more bytes.
+    const described = (character: string) => {
+      const a = { type: 'string', description: character.repeat(5_000) }
+      return { tools: large.map((tool) => ({ ...tool, parameters: { type: 'object', properties: { a } } })) }
+    }
+    expect(await save(ids[1]!, described('x'), '', ACTOR)).toMatchObject({ status: 200 })
+    expect(await save(ids[1]!, described('中'), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
     await dispatcher.db.pool.query('DELETE FROM lookups')
   })
 

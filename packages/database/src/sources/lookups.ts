@@ -109,7 +109,7 @@ export async function saveLookup(
           )
       if (!lookup) return { kind: 'id_taken' }
       if (!seen && by) await assertQuota(client, by, 'lookups')
-      const isLarger = !seen || JSON.stringify(tools).length > JSON.stringify(seen.tools).length
+      const isLarger = !seen || bytesOf(tools) > bytesOf(seen.tools)
       if (isLarger && by) await assertQuota(client, by, 'lookup_bytes')
       if (by) {
         await recordAuditEvent(client, {
@@ -137,4 +137,8 @@ function auditedValues({ name, kind, url, header_name, tools }: LookupOut): obje
 export async function deleteLookup(db: Db, id: string, by: AuditedBy): Promise<boolean> {
   const statement = 'DELETE FROM lookups WHERE organization_id = $1 AND id = $2 RETURNING name'
   return await changeAudited(db, statement, { ...by, action: 'lookup.deleted', kind: 'lookup', id })
+}
+
+function bytesOf(tools: LookupOut['tools']): number {
+  return Buffer.byteLength(JSON.stringify(tools))
 }
