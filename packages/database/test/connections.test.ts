@@ -94,6 +94,28 @@ test('a connection that breaks at the COMMIT leaves the database unavailable, to
   server.close()
 })
 
+test('a transaction whose statement is not answered ends without a ROLLBACK, which would wait as long', async () => {
+  const answers = [
+    [message('R', '\0\0\0\0'), message('Z', 'I')],
+    [message('C', 'BEGIN\0'), message('Z', 'T')],
+  ]
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).on('data', () => socket.write(Buffer.concat(answers.shift() ?? [])))
+  })
+  const url = `postgres://ada@127.0.0.1:${await listenOn(server)}/name`
+  const db = createDatabase({ url, applicationName: 'test', statementTimeoutMs: 1 })
+  const sent: unknown[] = []
+  const working = inTransaction(db, async (client) => {
+    const query = client.query.bind(client) as (text: string) => Promise<unknown>
+    Object.assign(client, { query: async (text: string) => (sent.push(text), await query(text)) })
+    await client.query('SELECT 1')
+  })
+  await expect(working).rejects.toThrow('Query read timeout')
+  expect(sent).toEqual(['SELECT 1'])
+  await db.close()
+  server.close()
+})
+
 test('what the server sets otherwise changes neither tables, times and numbers nor the isolation of transactions', async () => {
   const name = new URL(database.url).pathname.slice(1)
   const settings = {

@@ -40,6 +40,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return false
 }
 
+/** Whether the connection did not answer a statement within `query_timeout`: it still waits for that answer. */
+export function isUnanswered(error: unknown): error is Error {
+  return error instanceof Error && error.message === 'Query read timeout'
+}
+
 /**
  * Whether PostgreSQL cancelled a statement because it, or its wait for a lock, took too long; nothing was written. The
  * database may be overloaded, or this statement alone is slow: `Database.ping` shows which.
