@@ -245,10 +245,11 @@ export async function recordAccountEvent(
 
 /** Changes the name of the person. The email address is changed with a link: `acceptEmail`. */
 export async function saveAccount(db: Database, values: { name: string }, request: AuditedRequest): Promise<void> {
-  const { accountId, name } = request.principal
-  const changes = changedFields({ name }, values)
-  if (changes.length === 0) return
+  const { accountId } = request.principal
   await inPrismaTransaction(db, async (tx) => {
+    const account = await lockAccount(tx, accountId)
+    const changes = account ? changedFields({ name: account.name }, values) : []
+    if (changes.length === 0) return
     await tx.prisma.account.update({ where: { id: accountId }, data: { name: values.name } })
     await recordAccountEvent(tx, accountId, request, {
       action: 'account.saved',
