@@ -34,7 +34,8 @@ const DELETE_OLDEST = `
   DELETE FROM evaluations WHERE id IN (
     SELECT id FROM evaluations WHERE id IN (
       SELECT id FROM (
-        SELECT evaluation.id, has_ended, sum(bytes) OVER (ORDER BY evaluation.created_at DESC, evaluation.id DESC) AS bytes
+        SELECT evaluation.id, has_ended,
+          sum(bytes) OVER (ORDER BY evaluation.created_at DESC, evaluation.id DESC) AS bytes
         FROM evaluations AS evaluation CROSS JOIN LATERAL (
           SELECT bool_and(finished_at IS NOT NULL) AS has_ended,
             sum(coalesce(pg_column_size(payloads), 0) + coalesce(pg_column_size(differences), 0)) AS bytes
