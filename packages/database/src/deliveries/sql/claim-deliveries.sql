@@ -33,7 +33,7 @@ checked AS MATERIALIZED (
           WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
             AND approvals.source_id = request.source_id AND status = 'approved'
             AND coalesce(edited_body, request_body)::text = request.body
-          LIMIT 1 FOR SHARE
+          FOR SHARE
         ), false)
         ELSE request.sent_by IS NULL OR coalesce((
           SELECT role IN ('owner', 'admin') AND deactivated_at IS NULL FROM users

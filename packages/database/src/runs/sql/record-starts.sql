@@ -1,6 +1,7 @@
 -- Checks and records any number of starts, each independently, in the order given.
--- - `locked` locks the sessions by id before anything is written, so that two batches do not deadlock. The locked row
---   decides whether a session is open. A start gets its number under that lock, so numbers are in commit order.
+-- - `locked` locks the sessions before anything is written, and waits for none, so two batches do not deadlock. The
+--   locked row decides whether a session is open. A start gets its number under that lock, so numbers are in commit
+--   order.
 -- - `claimed` writes the Idempotency-Key before the start. A concurrent statement with the same key waits there for
 --   the first one to commit, and ON CONFLICT returns the first one's row, which its own snapshot does not show. A key
 --   is kept for 24 hours (contract README, "Idempotency").
@@ -38,7 +39,7 @@ checked AS MATERIALIZED (
 locked AS MATERIALIZED (
   SELECT id, is_open FROM sessions
   WHERE id = ANY (ARRAY(SELECT known_session_id FROM checked WHERE refusal IS NULL))
-  ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+  FOR NO KEY UPDATE SKIP LOCKED
 ),
 decided AS MATERIALIZED (
   SELECT checked.*,
@@ -93,7 +94,7 @@ counted AS (
     waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since ELSE now() END
   FROM (
     SELECT session_id, count(*) AS starts FROM outcome
-    WHERE kind = 'accepted' AND session_id IS NOT NULL GROUP BY session_id
+    WHERE kind = 'accepted' GROUP BY session_id
   ) AS added
   WHERE sessions.id = added.session_id
   RETURNING sessions.id, last_start_number - added.starts AS last_number
