@@ -216,7 +216,8 @@ async function acquire(owner: string, sessionId: string, on: Pick<Database, 'poo
 
 const kindOf = async (request: DeliveryClaimRequest) => (await claimDeliveries(acme.db, [request]))[0]!.kind
 const kindsOf = async (runId: string) => (await readSteps(acme.db, runId)).map(({ kind }) => kind)
-const record = async ({ request, journal }: Awaited<ReturnType<typeof leaseRun>>, result = ACCEPTED) => {
+type LeasedRun = Awaited<ReturnType<typeof leaseRun>>
+const record = async ({ request, journal }: LeasedRun, result = ACCEPTED) => {
   const { id, organizationId } = request
   return (
     await recordRunOutcomes(acme.db, [{ id, organizationId, result, journal: { ...journal, result: RESULT } }])
@@ -307,14 +308,17 @@ describe('the outcome of a payload', () => {
     expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual(['running', 'a'])
   })
 
-  test('is recorded after the lease was lost, but the journal and the run belong to the next runner', async () => {
+  test.each([
+    ['taken by another runner', 'running', 'b', ({ sessionId }: LeasedRun) => acquire('b', sessionId)],
+    ['released', 'queued', null, ({ journal }: LeasedRun) => releaseSessions(acme.db, 'a', [journal.lease])],
+  ])('is recorded after the lease was %s, but not in the journal', async (_how, status, owner, endLease) => {
     const run = await leaseRun()
     await kindOf(run.request)
-    await acquire('b', run.sessionId)
+    await endLease(run)
     expect(await record(run)).toMatchObject({ isWritten: false, isEnded: false })
     expect((await findDeliveryState(acme.db, run.request.id))?.delivery.outcome).toBe('accepted')
     expect(await kindsOf(run.runId)).toHaveLength(2)
-    expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual(['running', 'b'])
+    expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual([status, owner])
   })
 
   test('is recorded once', async () => {

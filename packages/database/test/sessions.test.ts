@@ -366,6 +366,21 @@ describe('the sweep', () => {
 })
 
 describe('leases', () => {
+  test.each([
+    ['by their ids', (ids: string[]) => acquireSessions(db, runner('b'), ids)],
+    ['in the sweep', acquireBySweep],
+  ])('acquiring sessions %s waits for no locked row: the others are leased', async (_how, take) => {
+    const [locked, free] = await startMany(2)
+    const client = await db.pool.connect()
+    try {
+      await client.query('BEGIN')
+      await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked])
+      expect((await take([locked!, free!])).sessions).toMatchObject([{ lease: { sessionId: free } }])
+    } finally {
+      client.release(true)
+    }
+  })
+
   test('renewing waits for no locked row: the other leases are renewed, and that one is known as owned', async () => {
     const [locked, free] = [await start(db, acme), await start(db, acme)]
     const { sessions } = await acquireSessions(db, runner('a'), [locked.sessionId, free.sessionId])

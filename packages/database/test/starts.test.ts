@@ -176,6 +176,7 @@ describe('recordStarts', () => {
     const judged = {
       missing: 'workflow_not_found',
       foreign: 'workflow_not_found',
+      deleted: 'workflow_not_found',
       inactive: 'workflow_inactive',
       paused: 'no_active_api_trigger',
       closed: 'no_users_with_access',
@@ -205,6 +206,8 @@ describe('recordStarts', () => {
       )
     }
     await addWorkflow('foreign', { owner: foreignId })
+    await addWorkflow('deleted', { isActive: false })
+    await db.pool.query('UPDATE workflows SET deleted_at = now() WHERE id = $1', [ids.deleted])
     await addWorkflow('inactive', { isActive: false })
     await addWorkflow('paused', {})
     await addWorkflow('closed', { scope: 'only_me' })
