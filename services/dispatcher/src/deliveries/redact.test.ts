@@ -44,6 +44,14 @@ describe('createRedactor', () => {
       'in hexadecimal HTML entities',
       (text) => Array.from(text, (character) => `&#x${character.codePointAt(0)!.toString(16)};`).join(''),
     ],
+    [
+      'in HTML entities, twice',
+      (text) => Array.from(text, (character) => `&amp;#${character.codePointAt(0)};`).join(''),
+    ],
+    [
+      'in JavaScript, every character escaped',
+      (text) => text.replaceAll(/./gs, (unit) => `\\x${unit.charCodeAt(0).toString(16).padStart(2, '0')}`),
+    ],
     ['percent-encoded in every byte', (text) => Buffer.from(text).toString('hex').replaceAll(/../g, '%$&')],
     ['in JSON, every character escaped', escapeAll],
     ['percent-encoded twice', (text) => encodeURIComponent(encodeURIComponent(text))],
@@ -55,13 +63,19 @@ describe('createRedactor', () => {
     ['spaced', (text) => Array.from(text).join(' ')],
     ['split in two lines', (text) => `${text.slice(0, 17)}\n  ${text.slice(17)}`],
     ['in lines of quotation', (text) => text.replaceAll(/.{7}/gs, '$&\r\n> ')],
-    ['in Base64 of a longer text', (text) => Buffer.from(`user:${text}@`).toString('base64')],
+    ['in Base64 of a longer text', (text) => Buffer.from(`key:${text}@`).toString('base64')],
     ['in Base64 of JSON', (text) => Buffer.from(JSON.stringify({ n: 1, secret: text })).toString('base64')],
     ['in Base64 in lines', (text) => Buffer.from(`{"s":"${text}"}`).toString('base64').replaceAll(/.{10}/g, '$&\n')],
     ['partly masked', (text) => `***${text.slice(5, -3)}***`],
   ])('shows no text that repeats a secret %s', (_name, encode) => {
     for (const secret of ['q7Zt+4bX/9mKe2PaLw0sVnR8uHcYdJ6gTfA1oBxEi3M=', 'correct horse battery staple é']) {
       expect(createRedactor([secret])(`got ${encode(secret)} from you`)).toBe(REDACTED)
+    }
+  })
+
+  test('shows no text that has a short secret within Base64', () => {
+    for (const before of ['u', 'us']) {
+      expect(createRedactor(['pa55wd'])(Buffer.from(`${before}pa55wd:x`).toString('base64'))).toBe(REDACTED)
     }
   })
 
