@@ -184,9 +184,10 @@ test('a condition that is a text says how to convert it', async () => {
 describe('findSources', () => {
   const sources = [{ name: 'Big deals' }, { name: 'Support desk' }]
 
-  test('finds each source regardless of case and white space', async () => {
-    const rules = await rulesOf('deliveries:\n  - to: SUPPORT  desk\n  - to: Big deals')
-    expect(findSources(rules, sources)).toEqual({ found: [sources[1], sources[0]], errors: [] })
+  test('finds each source regardless of case, white space and how its letters are composed', async () => {
+    const all = [...sources, { name: 'Dépôt' }]
+    const rules = await rulesOf('deliveries:\n  - to: SUPPORT  desk\n  - to: Big deals\n  - to: " De\u0301po\u0302t "')
+    expect(findSources(rules, all)).toEqual({ found: [all[1], all[0], all[2]], errors: [] })
   })
 
   test('suggests a similar name', async () => {
