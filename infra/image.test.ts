@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, matchesGlob, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
+import { useTestFolder } from '../packages/testkit/src/use-test-folder.ts'
 import { findPnpm } from './find-pnpm.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -17,11 +17,7 @@ const ignoreRules = readFileSync(join(root, '.dockerignore'), 'utf8')
 const INSTALL_MS = 300_000
 
 describe('the image', () => {
-  let app: string
-  beforeAll(() => {
-    app = mkdtempSync(join(tmpdir(), 'workflow-service-image-'))
-  })
-  afterAll(() => rmSync(app, { recursive: true, force: true }))
+  const app = useTestFolder()
 
   // Does what the stages `installed` and `sources` do, with their commands, in another folder and on this machine's
   // pnpm store.

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:http'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtempDisposable, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
@@ -95,7 +95,8 @@ describe('a small trial keeps every promise', () => {
   })
 
   test('soak: incidents, samples and tables', async () => {
-    const output = await mkdtemp(join(tmpdir(), 'soak-'))
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'soak-'))
+    const { path: output } = folder
     const options = { hours: 3 / 3_600, rate: 8, incidentSeconds: 1, output, ...shared }
     const { violations, record } = await runSoak(options)
     expect(violations).toEqual([])
@@ -103,7 +104,6 @@ describe('a small trial keeps every promise', () => {
     expect(record.samples.length).toBeGreaterThan(1)
     expect(Object.values(record.samples[0]!.figures).filter((mib) => !(mib > 0))).toEqual([])
     expect(await readFile(join(output, 'soak.md'), 'utf8')).toContain('| gateway, memory')
-    await rm(output, { recursive: true })
   })
 
   test('bench: the latency of a start, and the CPU time that its run takes', async () => {

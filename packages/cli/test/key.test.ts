@@ -1,20 +1,19 @@
-import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newDeliveryId, newId } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestGateway } from '../../../services/gateway/test/support/test-gateway.ts'
 import { failure, watchWf, wf } from './support/wf.ts'
 
 const gateway = useTestGateway()
-let folder: string
+const folder = useTestFolder()
 let workflowId: string
 let ended: { id: string; sessionId: string }
 let deliveryId: string
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'workflow-service-key-'))
   ;({ id: workflowId } = await gateway.createWorkflow({ name: 'Forward orders' }))
   await gateway.createWorkflow({ name: 'Off', is_active: false })
   ended = await gateway.createEndedRun(workflowId)
@@ -35,7 +34,6 @@ beforeAll(async () => {
   }
   await gateway.db.prisma.delivery.create({ data: { id: deliveryId, sourceId, ...sent } })
 })
-afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const keyEnv = () => ({ WF_API_KEY: gateway.organization.key, WF_API_URL: gateway.url, XDG_CONFIG_HOME: folder })
 const run = async (...args: string[]) => await wf(keyEnv(), args)

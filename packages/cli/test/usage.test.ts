@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -95,7 +95,8 @@ describe('wf', () => {
   })
 
   test('as a process: names files from where npm was called, prints no colours into a pipe, and reads UTF-8 only', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'wf-'))
+    await using made = await mkdtempDisposable(join(tmpdir(), 'wf-'))
+    const { path: folder } = made
     await writeFile(join(folder, 'empty.yaml'), '')
     const env = { INIT_CWD: folder, npm_lifecycle_event: 'wf', LOCAL_DIR: '/nonexistent', DATABASE_URL: NO_DATABASE }
     const called = await startProcess({ args: [main, 'apply', 'empty.yaml'], env })
@@ -106,7 +107,6 @@ describe('wf', () => {
     const refused = await startProcess({ command: 'bash', args: ['-c', latin, process.execPath, main], env })
     expect(await refused.exited).toMatchObject({ code: 1 })
     expect(refused.stderr).toBe('Error: Standard input cannot be read: it is not UTF-8 text.\n')
-    await rm(folder, { recursive: true })
   })
 
   test('survives a closed pipe', async () => {
@@ -141,32 +141,29 @@ describe('wf', () => {
   })
 
   test('is packed alone, without the database, for those who have an API key', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'wf-'))
-    try {
-      const packed = await startProcess({ args: [fileURLToPath(new URL('../pack.ts', import.meta.url)), folder] })
-      expect(await packed.exited).toMatchObject({ code: 0 })
-      await promisify(execFile)('tar', ['-xf', join(folder, (await readdir(folder))[0] ?? ''), '-C', folder])
-      // What npm installs beside it.
-      await symlink(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'))
-      const lib = join(folder, 'package/lib')
-      const texts = await Promise.all((await readdir(lib)).map((name) => readFile(join(lib, name), 'utf8')))
-      const imported = texts.flatMap((text) =>
-        [...text.matchAll(/^import .*?from "([^".]+)";/gm)].map(([, name]) => name),
-      )
-      const installed = [...new Set(imported)].filter((name) => !name?.startsWith('node:'))
-      expect(new Set(installed)).toEqual(new Set(['commander', 'string-width']))
-      // Of another program: it is not looked at.
-      const env = { DATABASE_URL: NO_DATABASE, HOME: folder }
-      const run = async (...args: string[]) => {
-        const started = await startProcess({ args: [join(lib, 'main.js'), ...args], env })
-        return [(await started.exited).code, started.stdout + started.stderr]
-      }
-      expect(await run('-V')).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)])
-      expect(await run('complete', 'run')).toEqual([0, expect.stringMatching(/^runs\t[^\n]*\n$/)])
-      expect(await run('migrate')).toEqual([1, expect.stringContaining('This is a command of operators')])
-      expect(await run('workflows', 'list')).toEqual([1, expect.stringContaining('wf login URL')])
-    } finally {
-      await rm(folder, { recursive: true })
+    await using made = await mkdtempDisposable(join(tmpdir(), 'wf-'))
+    const { path: folder } = made
+    const packed = await startProcess({ args: [fileURLToPath(new URL('../pack.ts', import.meta.url)), folder] })
+    expect(await packed.exited).toMatchObject({ code: 0 })
+    await promisify(execFile)('tar', ['-xf', join(folder, (await readdir(folder))[0] ?? ''), '-C', folder])
+    // What npm installs beside it.
+    await symlink(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'))
+    const lib = join(folder, 'package/lib')
+    const texts = await Promise.all((await readdir(lib)).map((name) => readFile(join(lib, name), 'utf8')))
+    const imported = texts.flatMap((text) =>
+      [...text.matchAll(/^import .*?from "([^".]+)";/gm)].map(([, name]) => name),
+    )
+    const installed = [...new Set(imported)].filter((name) => !name?.startsWith('node:'))
+    expect(new Set(installed)).toEqual(new Set(['commander', 'string-width']))
+    // Of another program: it is not looked at.
+    const env = { DATABASE_URL: NO_DATABASE, HOME: folder }
+    const run = async (...args: string[]) => {
+      const started = await startProcess({ args: [join(lib, 'main.js'), ...args], env })
+      return [(await started.exited).code, started.stdout + started.stderr]
     }
+    expect(await run('-V')).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)])
+    expect(await run('complete', 'run')).toEqual([0, expect.stringMatching(/^runs\t[^\n]*\n$/)])
+    expect(await run('migrate')).toEqual([1, expect.stringContaining('This is a command of operators')])
+    expect(await run('workflows', 'list')).toEqual([1, expect.stringContaining('wf login URL')])
   })
 })

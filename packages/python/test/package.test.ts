@@ -1,8 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
@@ -10,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { describePublicApi } from '@workflow-service/contract'
 import { close, freePort, listen, waitUntil } from '@workflow-service/testkit'
 import { ODD_ERRORS, startFailingProxy, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import {
   checkServiceSignature,
   checkServiceToken,
@@ -23,8 +23,7 @@ import { startableWorkflow, useTestGateway } from '../../../services/gateway/tes
 
 const folder = join(import.meta.dirname, '..')
 const root = join(folder, '../..')
-const target = mkdtempSync(join(tmpdir(), 'workflow-service-python-'))
-afterAll(() => rmSync(target, { recursive: true, force: true }))
+const target = useTestFolder()
 
 const runs = (python: string, ...args: string[]): boolean => spawnSync(python, args).status === 0
 const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin']

@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint } from '@workflow-service/testkit'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import { checkServiceSignature, checkServiceToken } from '../src/index.js'
 
 const readme = ['../README.md', '../OTHER_LANGUAGES.md']
@@ -14,11 +14,7 @@ const readme = ['../README.md', '../OTHER_LANGUAGES.md']
 const secret = 'whsec-example-3f9d1c7b5a2e8046'
 const timestamp = 1_750_000_000
 
-let folder = ''
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'webhook-token-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = useTestFolder()
 
 /** One call of a snippet: a header, checked with a secret at a time. */
 interface SnippetCall {

@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { startStubModelServer } from '@workflow-service/testkit'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import type { EvaluationCase } from './case-schema.ts'
 import { toSamplePayload } from '../test/support/sample-payload.ts'
 import { readCases } from './read-cases.ts'
@@ -18,8 +18,7 @@ async function evaluate(args: readonly string[], env: Record<string, string> = {
   return { code, stdout, stderr }
 }
 
-const base = mkdtempSync(join(tmpdir(), 'evaluate-'))
-afterAll(() => rmSync(base, { recursive: true }))
+const base = useTestFolder()
 
 function writeCases(...entries: readonly unknown[]): string {
   return write(JSON.stringify(entries))

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from '@jest/globals'
 import type { Database } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { createLogger, type RunningService } from '@workflow-service/service-kit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import { wf } from './wf.ts'
 
 /** A migrated database, a dispatcher that sends to loopback addresses, and a folder for manifests. */
@@ -33,15 +33,14 @@ interface CliSettings {
 /** Sets up the environment before the first test of the file, and removes it after the last one. */
 export function useCliEnvironment(): CliEnvironment {
   const testDatabase = useTestDatabase()
+  const folder = useTestFolder()
   const secrets = {
     INTERNAL_API_TOKEN: randomBytes(32).toString('hex'),
     SECRETS_KEY: randomBytes(32).toString('base64'),
   }
   let dispatcher: RunningService
-  let folder: string
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'workflow-service-cli-'))
     const settings = {
       DATABASE_URL: testDatabase.url,
       HOST: '127.0.0.1',
@@ -57,10 +56,7 @@ export function useCliEnvironment(): CliEnvironment {
     const logger = createLogger({ service: 'dispatcher', level: 'silent' })
     dispatcher = await startDispatcher(readDispatcherConfig(settings), { logger })
   })
-  afterAll(async () => {
-    await dispatcher.stop()
-    await rm(folder, { recursive: true, force: true })
-  })
+  afterAll(() => dispatcher.stop())
 
   const environment: CliEnvironment = {
     get db() {

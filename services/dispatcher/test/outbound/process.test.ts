@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { createCertificate, listen, startCustomerEndpoint } from '@workflow-service/testkit'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import { nameServer, zoneOf } from './name-server.ts'
 
 /** The URL of a module as JavaScript's string: a folder's name may have quotes. */
@@ -55,6 +55,7 @@ describe('a hundred requests to endpoints of every kind', () => {
 })
 
 describe('the environment', () => {
+  const folder = useTestFolder()
   test('adds certificate authorities, and changes no proxy, certificate check, parser or TLS version', async () => {
     let trapped = 0
     const trap = createServer((socket) => {
@@ -76,7 +77,6 @@ describe('the environment', () => {
         startCustomerEndpoint({ answer: { status: 200, body: 'ok' }, ...(tls ? { tls } : {}) }),
       ),
     )
-    const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
     writeFileSync(join(folder, 'named.pem'), named!.cert)
     const proxy = `http://127.0.0.1:${await listen(trap)}`
     const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
@@ -104,7 +104,6 @@ describe('the environment', () => {
     })
     for (const server of [trap, lax, oldTls]) server.close()
     await Promise.all(endpoints.map((endpoint) => endpoint.close()))
-    rmSync(folder, { recursive: true })
     const answered = { kind: 'answered', status: 200, text: 'ok' }
     expect(results).toMatchObject([
       answered,

@@ -1,15 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import { modelConfig } from '../../test/support/model-config.ts'
 import { type RunnerConfig, readRunnerConfig } from '../config.ts'
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'models-'))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = useTestFolder()
 
 type Agent = RunnerConfig['agent']
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from '@jest/globals'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import type { ModelConfig } from '../../src/agent/agent-settings.ts'
 
 /** The configuration of a model for tests; the given parts replace the defaults. */
@@ -33,12 +32,8 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
 
 /** For the test file that calls it: writes files of several models, and gives the setting that names the last one. */
 export function useModelFiles() {
-  let folder: string
+  const folder = useTestFolder()
   let count = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'models-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
   return (file: object) => {
     const path = join(folder, `models-${(count += 1)}.json`)
     writeFileSync(path, JSON.stringify(file))
