@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -9,8 +9,8 @@ const root = join(import.meta.dirname, '..')
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 
 test('the command of SECURITY.md lists what the services depend on, and no development tools', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'workflow-service-sbom-'))
-  const file = join(folder, 'sbom.json')
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'workflow-service-sbom-'))
+  const file = join(folder.path, 'sbom.json')
   const [, command = ''] = /^pnpm (sbom .*)$/m.exec(read('SECURITY.md')) ?? []
   const { packageManager } = JSON.parse(read('package.json')) as { packageManager: string }
   const [program = '', ...args] = findPnpm(packageManager.replace('pnpm@', '')).command
@@ -19,7 +19,6 @@ test('the command of SECURITY.md lists what the services depend on, and no devel
     bomFormat: string
     components: readonly { name: string }[]
   }
-  rmSync(folder, { recursive: true })
   expect(bomFormat).toBe('CycloneDX')
   const names = components.map(({ name }) => name)
   expect(names).toEqual(expect.arrayContaining(['amqplib', 'commander', 'express', 'pg', 'pino']))

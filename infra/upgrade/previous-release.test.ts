@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
@@ -58,9 +58,7 @@ describeWithRelease('the previous release, on a database that is migrated to the
   }
 
   beforeAll(async () => {
-    folder = stack.adopt(await mkdtemp(join(tmpdir(), 'workflow-service-release-')), (path) =>
-      rm(path, { recursive: true }),
-    )
+    folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'workflow-service-release-'))).path
     await extractRelease(commit, folder)
     system = stack.use(await startTestSystem({ answer: () => ({ status: 204 }) }))
     organization = await createOrganization(system)

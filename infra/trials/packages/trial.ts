@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempDisposableSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, type RecordedRequest, runProgram, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
@@ -31,9 +31,7 @@ export const trial = defineTrial({
   options: {},
   run: async ({ parts, log }) => {
     await using stack = new AsyncDisposableStack()
-    const folder = stack.adopt(mkdtempSync(join(tmpdir(), 'packages-trial-')), (path) =>
-      rmSync(path, { recursive: true, force: true }),
-    )
+    const { path: folder } = stack.use(mkdtempDisposableSync(join(tmpdir(), 'packages-trial-')))
     const api = stack.adopt(await startCustomerEndpoint({ answer: answerAsApi }), (server) => server.close())
     await makeProject(folder, api.url)
     const broken: string[] = []

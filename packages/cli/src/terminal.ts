@@ -297,7 +297,7 @@ export function showDuration(ms: number | null): string {
 }
 
 /** Returns the path relative to the current folder, if that is shorter. */
-export function toShownPath(path: string, from = process.cwd()): string {
-  const shown = relative(from, path)
+export function toShownPath(path: string): string {
+  const shown = relative(process.cwd(), path)
   return shown !== '' && shown.length < path.length ? shown : path
 }

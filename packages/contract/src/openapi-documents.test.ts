@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeAppApi } from './app/openapi.ts'
 import { APP_OPERATIONS, type AppOperation, isOpen } from './app/operations.ts'
@@ -15,15 +15,10 @@ import { ajv, compile } from './schema/ajv.ts'
 
 const DOCUMENTS = { public: describePublicApi(), internal: describeInternalApi(), app: describeAppApi() }
 
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'workflow-service-openapi-'))
-})
-afterAll(async () => await rm(folder, { recursive: true, force: true }))
-
 test('The OpenAPI documents pass the linter with the rules of redocly.yaml', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'workflow-service-openapi-'))
   const files = Object.entries(DOCUMENTS).map(async ([name, document]) => {
-    const file = join(folder, `${name}.json`)
+    const file = join(folder.path, `${name}.json`)
     await writeFile(file, JSON.stringify(document))
     return file
   })
@@ -32,7 +27,7 @@ test('The OpenAPI documents pass the linter with the rules of redocly.yaml', asy
   const linting = promisify(execFile)(
     process.execPath,
     [redocly, 'lint', ...(await Promise.all(files)), '--config', config, '--format', 'stylish'],
-    { cwd: folder, env: { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' } },
+    { cwd: folder.path, env: { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' } },
   )
   const problems = await linting.then(
     () => '',

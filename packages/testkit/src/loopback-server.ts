@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { waitUntil } from '@workflow-service/dev-servers'
 
-/** Listens on the port, or on a free one, of loopback, or of another address. Resolves to the port. */
-export async function listen(server: Server, port = 0, host = '127.0.0.1'): Promise<number> {
-  server.listen(port, host)
+/** Listens on the port of loopback, or on a free one. Resolves to the port. */
+export async function listen(server: Server, port = 0): Promise<number> {
+  server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
 }

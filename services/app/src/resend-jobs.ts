@@ -30,7 +30,7 @@ type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
 export async function sendResendJobs(
   ctx: JobContext,
   signal: AbortSignal,
-  untilNextSecond = async (): Promise<void> => await pause(SECOND_MS, signal),
+  untilNextSecond = async (): Promise<void> => await pauseSecond(signal),
   turnMs = TURN_MS,
 ): Promise<void> {
   const owner = randomUUID()
@@ -42,7 +42,7 @@ export async function sendResendJobs(
         active += 1
         await sendJob(ctx, owner, job, signal, { untilNextSecond, turnMs }).finally(() => (active -= 1))
       } else if (active > 0) {
-        await pause(SECOND_MS, signal)
+        await pauseSecond(signal)
       } else {
         return
       }
@@ -110,12 +110,12 @@ async function resend(
       if (!(error instanceof ApiError)) throw error
       if (['source_paused', 'organization_suspended'].includes(error.code)) return 'paused'
       if (error.status < 500) return 'not_sent'
-      await pause(SECOND_MS, signal)
+      await pauseSecond(signal)
     }
   }
   return 'sent'
 }
 
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => {})
+async function pauseSecond(signal: AbortSignal): Promise<void> {
+  await delay(SECOND_MS, undefined, { signal }).catch(() => {})
 }

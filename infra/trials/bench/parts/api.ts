@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { apiHeadersOf, createOrganization, createWorkflow } from '../../shared/customers.ts'
@@ -14,7 +14,7 @@ const START = { method: 'POST' as const, body: JSON.stringify({ context: '{"orde
 /** Measures reads and starts per second against a default Express 5 application that answers the same bytes. */
 export async function measureApi(options: BenchOptions): Promise<Figure[]> {
   await using stack = new AsyncDisposableStack()
-  const folder = stack.adopt(await mkdtemp(join(tmpdir(), 'bench-')), (path) => rm(path, { recursive: true }))
+  const { path: folder } = stack.use(await mkdtempDisposable(join(tmpdir(), 'bench-')))
   const system = stack.use(await startSystem(options))
   const organization = await createOrganization(system)
   await seedWorkflows(system, organization, 25)

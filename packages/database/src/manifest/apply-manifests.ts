@@ -1,5 +1,5 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import { type Db, deriveId, foldCase, inTransaction } from '../connection/index.ts'
+import { type Db, deriveId, foldCase, inTransaction, readClock } from '../connection/index.ts'
 import { operatorOf, readVersion, writeInstructions } from '../organizations/index.ts'
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
 import { wakeSpentSessions } from '../runs/index.ts'
@@ -88,13 +88,13 @@ export async function applyManifests(
   return await inTransaction(db, async (client) => {
     await client.query('SAVEPOINT nothing_applied')
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('workflow-service manifest', 0))`)
-    const clock = await client.query<{ now: Date }>('SELECT now()::timestamptz(3) AS now')
+    const now = await readClock(client)
     const applied: AppliedManifest[] = []
     const violations: ManifestViolation[] = []
     for (const [manifestIndex, manifest] of manifests.entries()) {
       const errors: ManifestFieldError[] = []
       const report: ApplyContext['report'] = (path, message) => errors.push({ path, message })
-      const result = await applyManifest({ client, manifest, now: clock.rows[0]!.now, secrets, report }, errors)
+      const result = await applyManifest({ client, manifest, now, secrets, report }, errors)
       violations.push(...errors.map((error) => ({ ...error, manifestIndex })))
       if (result) applied.push(result)
     }

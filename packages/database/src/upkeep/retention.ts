@@ -35,10 +35,8 @@ const MAX_STEP_ROWS = 20_000
 /** SQL for the time before which rows are deleted: the age in days, and at most what the usage has counted. */
 const limitOf = (days: '$1' | '$2') => `least(now() - make_interval(days => ${days}), ${COUNTED_UNTIL})`
 
-/** SQL for the condition that a row of this time is in no hour that may be counted again. */
-function isCounted(time: string): string {
-  return `date_trunc('hour', ${time}) <> ALL (ARRAY${HOURS_COUNTED_AGAIN})`
-}
+/** SQL for the condition that a row is in no hour that may be counted again. */
+const IS_COUNTED = `date_trunc('hour', created_at) <> ALL (ARRAY${HOURS_COUNTED_AGAIN})`
 
 const oldRuns = (limit: string, after: string) => sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, MAX_STEP_ROWS })
 
@@ -68,7 +66,7 @@ function deletionOf(file: `upkeep/${string}`, inserts: Record<string, string>) {
  */
 export const deleteOldRuns = deletionOf('upkeep/delete-old-runs', {
   OLD_RUNS: oldRuns(limitOf('$1'), '($3, $4)'),
-  IS_COUNTED: isCounted('created_at'),
+  IS_COUNTED,
   LAST_OF_BATCH,
 })
 
@@ -131,7 +129,7 @@ export async function deleteOldDeliveries(db: Db, { olderThanDays, batchSize }: 
   // Whole days, for the index deliveries_day: with the exact time, a batch that finds few entries reads those of a
   // whole day. A scalar subquery finds each start by its key: for NOT EXISTS, PostgreSQL may read all starts.
   const where = `(created_at AT TIME ZONE 'UTC')::date < (${limitOf('$2')} AT TIME ZONE 'UTC')::date
-    AND ${isCounted('created_at')} AND outcome <> 'in_flight'
+    AND ${IS_COUNTED} AND outcome <> 'in_flight'
     AND coalesce((SELECT finished_at IS NOT NULL FROM starts WHERE starts.id = deliveries.run_id), true)`
   return await deleteRows(db, { table: 'deliveries', where }, batchSize, olderThanDays)
 }

@@ -188,9 +188,9 @@ export function newId(prefix: string): string {
 }
 
 /** Splits a text into the pieces of a stream; at least one. */
-export function splitIntoPieces(text: string, size = 8): string[] {
+export function splitIntoPieces(text: string): string[] {
   // A long text in larger pieces, so that a stream of many MiB has few events.
-  const length = Math.max(size, Math.ceil(text.length / 1_000))
+  const length = Math.max(8, Math.ceil(text.length / 1_000))
   return text.match(new RegExp(`[^]{1,${length}}`, 'gu')) ?? ['']
 }
 

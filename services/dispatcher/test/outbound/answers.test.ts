@@ -202,11 +202,11 @@ describe('a slow endpoint', () => {
   test('times out', async () => {
     const handlers: Record<string, Handler> = {
       'never answers': () => undefined,
-      'drips its status line': drips('HTTP/1.1 200 ', 'x', 10),
-      'drips its headers': drips(ok, 'X-Slow: very\r\n', 10),
+      'drips its status line': drips('HTTP/1.1 200 ', 'x'),
+      'drips its headers': drips(ok, 'X-Slow: very\r\n'),
       'stops within its headers': says(`${ok}Content-Type: text/plain\r\n`),
-      'sends empty lines': drips('', '\r\n', 10),
-      'sends 103 Early Hints endlessly': drips('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 10),
+      'sends empty lines': drips('', '\r\n'),
+      'sends 103 Early Hints endlessly': drips('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'),
     }
     const results = await resultsOf(handlers)
     for (const what in handlers) expect(results).toMatchObject({ [what]: timedOut('answer') })
@@ -214,10 +214,10 @@ describe('a slow endpoint', () => {
 
   test('counts as answered with 200 from then on, and only the text is lost', async () => {
     const handlers: Record<string, Handler> = {
-      'drips its body': drips(`${ok}Content-Length: 1000\r\n\r\n`, 'x', 10),
-      'drips chunks': drips(`${ok}Transfer-Encoding: chunked\r\n\r\n`, '1\r\nx\r\n', 10),
-      'drips a chunk extension': drips(`${ok}Transfer-Encoding: chunked\r\n\r\n1`, ';x', 10),
-      'drips trailers': drips(`${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n`, 'X-Slow: very\r\n', 10),
+      'drips its body': drips(`${ok}Content-Length: 1000\r\n\r\n`, 'x'),
+      'drips chunks': drips(`${ok}Transfer-Encoding: chunked\r\n\r\n`, '1\r\nx\r\n'),
+      'drips a chunk extension': drips(`${ok}Transfer-Encoding: chunked\r\n\r\n1`, ';x'),
+      'drips trailers': drips(`${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n`, 'X-Slow: very\r\n'),
       'stops within its body': says(`${ok}Content-Length: 1000\r\n\r\nhello`),
       'never ends a body without length': says(`${ok}\r\nhello`),
       'never begins its body': says(`${ok}Content-Length: 1000\r\n\r\n`),

@@ -82,11 +82,11 @@ export function saysAndEnds(...parts: (string | Buffer)[]): (socket: Socket) => 
   }
 }
 
-/** Writes `first`, then `piece` repeatedly until the client disconnects. */
-export function drips(first: string, piece: string | Buffer, everyMs: number): (socket: Socket) => void {
+/** Writes `first`, then `piece` every 10 ms until the client disconnects. */
+export function drips(first: string, piece: string): (socket: Socket) => void {
   return (socket) => {
     socket.write(first, 'latin1')
-    const timer = setInterval(() => socket.write(piece, 'latin1'), everyMs)
+    const timer = setInterval(() => socket.write(piece, 'latin1'), 10)
     socket.once('close', () => clearInterval(timer))
   }
 }
