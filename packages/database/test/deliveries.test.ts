@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, jest, test } from '@jest/globals'
-import { untilLocked, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
 import {
   acquireSessions,
   claimDeliveries,
@@ -153,13 +153,12 @@ test('no payload is in two jobs at once, also of those that are created at the s
       by: operatorOf(organizationId),
     })
   const { pool } = acme.db
-  const holder = await pool.connect()
-  await holder.query('BEGIN; LOCK TABLE resend_jobs IN EXCLUSIVE MODE')
+  using holder = await beginTransaction(pool)
+  await holder.query('LOCK TABLE resend_jobs IN EXCLUSIVE MODE')
   const creating = Promise.all([create('unreachable'), create('invalid')])
   const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
   await waitUntil(async () => (await pool.query(waiting)).rowCount === 2)
   await holder.query('COMMIT')
-  holder.release()
   expect((await creating).filter(Boolean)).toHaveLength(1)
   const total = async () => (await previewResends(acme.db, viewer, { outcome: 'unreachable', sourceId })).total
   expect(await total()).toBe(0)
@@ -251,17 +250,12 @@ describe('the claim of a payload', () => {
 
   test('waits for another runner that is taking the lease, and then writes nothing', async () => {
     const { request, runId, sessionId } = await leaseRun()
-    const client = await acme.db.pool.connect()
-    try {
-      await client.query('BEGIN')
-      await acquire('b', sessionId, { pool: client } as unknown as Database)
-      const claiming = kindOf(request)
-      await untilLocked(acme.db.pool)
-      await client.query('COMMIT')
-      expect(await claiming).toBe('lease_lost')
-    } finally {
-      client.release()
-    }
+    using client = await beginTransaction(acme.db.pool)
+    await acquire('b', sessionId, { pool: client } as unknown as Database)
+    const claiming = kindOf(request)
+    await untilLocked(acme.db.pool)
+    await client.query('COMMIT')
+    expect(await claiming).toBe('lease_lost')
     expect(await kindsOf(runId)).toEqual([])
   })
 

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
   appendSteps,
@@ -124,20 +124,15 @@ async function meeting<Result>(
   work: () => Promise<Result>,
   meanwhile: () => Promise<void> = async () => {},
 ): Promise<Result> {
-  const client = await db.pool.connect()
-  try {
-    await client.query('BEGIN')
-    await client.query(sql, [sessionId])
-    const working = work()
-    working.catch(() => {})
-    const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    await waitUntil(async () => (await db.pool.query(blocked)).rowCount === 1, { timeoutMs: 4_000 })
-    await meanwhile()
-    await client.query('COMMIT')
-    return await working
-  } finally {
-    client.release(true)
-  }
+  using client = await beginTransaction(db.pool)
+  await client.query(sql, [sessionId])
+  const working = work()
+  working.catch(() => {})
+  const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+  await waitUntil(async () => (await db.pool.query(blocked)).rowCount === 1, { timeoutMs: 4_000 })
+  await meanwhile()
+  await client.query('COMMIT')
+  return await working
 }
 
 /** The pool, with a callback before the statement that skips a deleted start. */

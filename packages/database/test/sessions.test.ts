@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
@@ -386,25 +386,20 @@ describe('leases', () => {
     const { sessions } = await acquireSessions(db, runner('a'), [locked.sessionId, free.sessionId])
     await expireLease(locked.sessionId)
     await expireLease(free.sessionId)
-    const client = await db.pool.connect()
-    try {
-      await client.query('BEGIN')
-      await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked.sessionId])
-      const own = await renewLeases(
-        db,
-        'a',
-        60_000,
-        sessions.map(({ lease }) => lease),
-      )
-      expect(new Map(own.map(({ sessionId, isRenewed }) => [sessionId, isRenewed]))).toEqual(
-        new Map([
-          [locked.sessionId, false],
-          [free.sessionId, true],
-        ]),
-      )
-    } finally {
-      client.release(true)
-    }
+    using client = await beginTransaction(db.pool)
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked.sessionId])
+    const own = await renewLeases(
+      db,
+      'a',
+      60_000,
+      sessions.map(({ lease }) => lease),
+    )
+    expect(new Map(own.map(({ sessionId, isRenewed }) => [sessionId, isRenewed]))).toEqual(
+      new Map([
+        [locked.sessionId, false],
+        [free.sessionId, true],
+      ]),
+    )
     expect((await acquireSessions(db, runner('b'), [free.sessionId])).sessions).toEqual([])
   })
 
@@ -452,19 +447,14 @@ describe('finishRuns', () => {
     const first = await start(db, acme)
     const second = await start(db, acme, first.sessionId)
     const { lease } = (await acquire('a', first.sessionId))!
-    const client = await db.pool.connect()
-    try {
-      await client.query('BEGIN')
-      await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [first.sessionId])
-      const claimed = claimNextRun(db, 'a', lease)
-      await untilLocked(db.pool, 'claimed_at')
-      await client.query('UPDATE starts SET finished_at = clock_timestamp() WHERE id = $1', [first.startId])
-      await client.query('UPDATE sessions SET last_finished_number = 1 WHERE id = $1', [first.sessionId])
-      await client.query('COMMIT')
-      expect(await claimed).toMatchObject({ kind: 'run', run: { id: second.startId, isFirst: true } })
-    } finally {
-      client.release(true)
-    }
+    using client = await beginTransaction(db.pool)
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [first.sessionId])
+    const claimed = claimNextRun(db, 'a', lease)
+    await untilLocked(db.pool, 'claimed_at')
+    await client.query('UPDATE starts SET finished_at = clock_timestamp() WHERE id = $1', [first.startId])
+    await client.query('UPDATE sessions SET last_finished_number = 1 WHERE id = $1', [first.sessionId])
+    await client.query('COMMIT')
+    expect(await claimed).toMatchObject({ kind: 'run', run: { id: second.startId, isFirst: true } })
     const { rows } = await db.pool.query(
       `SELECT next.started_at > first.finished_at AS follows FROM starts AS first, starts AS next
        WHERE first.id = $1 AND next.id = $2`,

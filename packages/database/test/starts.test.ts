@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { beginTransaction } from '@workflow-service/testkit'
 import {
   acquireSessions,
   appendSteps,
@@ -256,16 +257,13 @@ describe('recordStarts', () => {
   })
 
   test('does not wait for a session that another transaction has locked, and reports that', async () => {
-    const client = await db.pool.connect()
-    await client.query('BEGIN')
+    using client = await beginTransaction(db.pool)
     await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
     const outcomes = await recordStarts(db, [
       { organizationId, start: toStart({ sessionId }) },
       { organizationId, start: toStart() },
     ])
     expect(outcomes.map(({ kind }) => kind)).toEqual(['session_locked', 'accepted'])
-    await client.query('ROLLBACK')
-    client.release()
   })
 
   test('batches with the same sessions and keys in different orders do not deadlock', async () => {

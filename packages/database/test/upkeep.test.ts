@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { beginTransaction } from '@workflow-service/testkit'
 import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
@@ -328,12 +329,10 @@ describe('old journals', () => {
   test('are looked for once: a batch begins where the one before ended, also after a crash', async () => {
     for (let n = 0; n < 4; n += 1) await endedRun(31)
     const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 2 }
-    const crashed = await db.pool.connect()
-    await crashed.query('BEGIN')
+    using crashed = await beginTransaction(db.pool)
     const inCrash = { pool: crashed as unknown as Database['pool'] }
     expect(await upkeep.deleteOldJournals(inCrash, batch)).toMatchObject({ deleted: 2 })
     await crashed.query('ROLLBACK')
-    crashed.release()
     expect(await upkeep.deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
     expect(await upkeep.deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
     expect(await upkeep.deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
@@ -387,12 +386,10 @@ describe('old sessions', () => {
     const { sessionId, startId } = await endedRun(31)
     await deleteAll(upkeep.deleteOldRuns, 30)
     expect(await runExists(startId)).toBe(false)
-    const other = await db.pool.connect()
-    await other.query('BEGIN')
+    using other = await beginTransaction(db.pool)
     await recordStartOn(other, sessionId)
     expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
     await other.query('COMMIT')
-    other.release()
     expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
   })
 })
@@ -410,8 +407,7 @@ describe('two processes', () => {
     // Makes the row in which the progress is stored.
     await deleteAll(upkeep.deleteOldJournals, 30)
     for (let n = 0; n < 6; n += 1) await endedRun(31)
-    const other = await db.pool.connect()
-    await other.query('BEGIN')
+    using other = await beginTransaction(db.pool)
     const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 3 }
     const inOther = { pool: other as unknown as Database['pool'] }
     expect(await upkeep.deleteOldJournals(inOther, batch)).toMatchObject({ deleted: 3 })
@@ -419,36 +415,29 @@ describe('two processes', () => {
     expect(await upkeep.deleteOldRuns(inOther, batch)).toMatchObject({ deleted: 3 })
     expect(await deleteAll(upkeep.deleteOldRuns, 30, 3)).toEqual([0, 3, 0])
     await other.query('COMMIT')
-    other.release()
     expect(await db.prisma.start.count()).toBe(0)
   })
 })
 
 describe('the audit log', () => {
   test("has entries in the order of the database's clock, not of the clocks of the processes that add them", async () => {
-    const client = await db.pool.connect()
-    try {
-      await client.query(`BEGIN;
-        CREATE SCHEMA ahead;
-        CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz VOLATILE
-          RETURN pg_catalog.clock_timestamp() + interval '1 hour';
-        SET LOCAL search_path = ahead, pg_catalog, public`)
-      const { organizationId } = startable
-      await recordAuditEvent(client, { actor: OPERATOR, organizationId, action: 'organization.saved' })
-      const thing = { kind: 'workflow', id: newId(), name: 'A', outcome: 'changed', changes: [] } as const
-      await recordApplied(client, organizationId, [thing, { ...thing, id: newId() }])
-      const { rows } = await client.query<{ id: string; hours: number }>(
-        `SELECT id, ((('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint) / 1000.0
-           - extract(epoch FROM now()))::float8 / 3600 AS hours
-         FROM audit_events WHERE at = now()::timestamptz(3) ORDER BY id`,
-      )
-      expect(rows.map(({ hours }) => hours.toFixed(2))).toEqual(['1.00', '1.00', '1.00'])
-      for (const { id } of rows)
-        expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    } finally {
-      await client.query('ROLLBACK')
-      client.release()
-    }
+    using client = await beginTransaction(db.pool)
+    await client.query(`CREATE SCHEMA ahead;
+      CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz VOLATILE
+        RETURN pg_catalog.clock_timestamp() + interval '1 hour';
+      SET LOCAL search_path = ahead, pg_catalog, public`)
+    const { organizationId } = startable
+    await recordAuditEvent(client, { actor: OPERATOR, organizationId, action: 'organization.saved' })
+    const thing = { kind: 'workflow', id: newId(), name: 'A', outcome: 'changed', changes: [] } as const
+    await recordApplied(client, organizationId, [thing, { ...thing, id: newId() }])
+    const { rows } = await client.query<{ id: string; hours: number }>(
+      `SELECT id, ((('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint) / 1000.0
+         - extract(epoch FROM now()))::float8 / 3600 AS hours
+       FROM audit_events WHERE at = now()::timestamptz(3) ORDER BY id`,
+    )
+    expect(rows.map(({ hours }) => hours.toFixed(2))).toEqual(['1.00', '1.00', '1.00'])
+    for (const { id } of rows)
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   })
 
   test('loses what is older, in batches', async () => {

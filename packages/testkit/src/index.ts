@@ -8,6 +8,7 @@
  * `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart. Every
  * server and process started here ends with the process that started it, also when that process is killed.
  */
+export { beginTransaction } from './begin-transaction.ts'
 export { hearNotices } from './hear-notices.ts'
 export {
   freePort,

@@ -8,7 +8,7 @@ import {
   operatorOf,
   signIn as signInWith,
 } from '@workflow-service/database'
-import { untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { NEW_PASSWORD, PASSWORD, PASSWORD_HASH, storedHash } from './support/passwords.ts'
 import { type TestOrganization, type TestPerson, useTestApp } from './support/use-app.ts'
 
@@ -467,14 +467,12 @@ describe('A password that was replaced', () => {
     const person = await withPassword(id)
     const reset = await linkFor(admin, person.userId, { kind: 'reset' })
     // The reset holds the lock of the account when the change begins.
-    const holder = await app.db.pool.connect()
-    await holder.query('BEGIN')
+    using holder = await beginTransaction(app.db.pool)
     await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [person.accountId])
     const change = app.call(person, 'changePassword', { body: { new_password: PASSWORD } })
     await untilLocked(app.db.pool)
     await holder.query('DELETE FROM sign_ins WHERE account_id = $1', [person.accountId])
     await holder.query('COMMIT')
-    holder.release()
     expect((await change).error.code).toBe('unauthorized')
     expect((await accept(reset, NEW_PASSWORD)).status).toBe(200)
   })
@@ -522,15 +520,13 @@ describe('A sign-in in another organization', () => {
   ])('leads to no deadlock between a %s and a change of the password', async (_case, change) => {
     const people = await personOfTwo()
     const { accountId } = people.person
-    const holder = await app.db.pool.connect()
-    await holder.query('BEGIN')
+    using holder = await beginTransaction(app.db.pool)
     await holder.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId])
     const changed = change(people)
     await untilLocked(app.db.pool)
     // If the sign-in were locked already, this would be a deadlock.
     await holder.query('DELETE FROM sign_ins WHERE account_id = $1', [accountId])
     await holder.query('COMMIT')
-    holder.release()
     expect((await changed).status).toBeLessThan(500)
   })
 

@@ -9,7 +9,7 @@ import { type AppOperation, type AppOperationId, RESEND_IDS_MAX } from '@workflo
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
 import { byTime, encodeCursor } from '@workflow-service/service-kit'
-import { openUnfinishedRequests, sendRaw, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, openUnfinishedRequests, sendRaw, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { type AppCall, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
@@ -90,21 +90,17 @@ test.each(lists)('a cursor that is crafted or of another list is refused: %s', a
 
 test('many exports of one organization take no connection from the requests of another one, nor all from its own', async () => {
   const other = await app.createOrganization()
-  const blocker = await app.db.pool.connect()
-  try {
-    // An export waits for the lock, and keeps its connection.
-    await blocker.query('BEGIN; LOCK TABLE webhook_sources IN ACCESS EXCLUSIVE MODE')
-    const exports = Array.from({ length: 30 }, () => app.call(app.organization.admin, 'exportManifest'))
-    await untilLocked(app.db.pool)
-    for (const person of [other.member, app.organization.admin, other.owner]) {
-      expect((await app.call(person, 'listSignIns')).status).toBe(200)
-    }
-    await blocker.query('COMMIT')
-    const statuses = (await Promise.all(exports)).map(({ status }) => status)
-    expect(statuses).toEqual(exports.map(() => 200))
-  } finally {
-    blocker.release(true)
+  using blocker = await beginTransaction(app.db.pool)
+  // An export waits for the lock, and keeps its connection.
+  await blocker.query('LOCK TABLE webhook_sources IN ACCESS EXCLUSIVE MODE')
+  const exports = Array.from({ length: 30 }, () => app.call(app.organization.admin, 'exportManifest'))
+  await untilLocked(app.db.pool)
+  for (const person of [other.member, app.organization.admin, other.owner]) {
+    expect((await app.call(person, 'listSignIns')).status).toBe(200)
   }
+  await blocker.query('COMMIT')
+  const statuses = (await Promise.all(exports)).map(({ status }) => status)
+  expect(statuses).toEqual(exports.map(() => 200))
 })
 
 let [named, unnamed] = ['', '']

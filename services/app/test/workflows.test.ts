@@ -10,7 +10,7 @@ import {
   settleCost,
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { triggerBody, untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, triggerBody, untilLocked } from '@workflow-service/testkit'
 import { parse } from 'yaml'
 import { type TestOrganization, type TestPerson, useDataApp } from './support/use-app.ts'
 
@@ -232,8 +232,7 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
 
   // Another start takes the id at the same moment.
   const id = newId()
-  const client = await app.db.pool.connect()
-  await client.query('BEGIN')
+  using client = await beginTransaction(app.db.pool)
   await client.query(
     `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
      SELECT $1, organization_id, workflow_id, session_id, 2, 'app', context, request_id FROM starts WHERE id = $2`,
@@ -242,7 +241,6 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   const racing = app.call(acme.member, 'startScheduled', { params, body: { id } })
   await untilLocked(app.db.pool, 'INSERT INTO starts')
   await client.query('COMMIT')
-  client.release()
   expect((await racing).error.code).toBe('id_taken')
 })
 

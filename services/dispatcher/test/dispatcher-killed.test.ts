@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import {
+  beginTransaction,
   type CustomerEndpoint,
   startCustomerEndpoint,
   type StartedProcess,
@@ -76,15 +77,9 @@ async function passDeadline(): Promise<void> {
 
 /** Runs the work while no other connection can write to the table of deliveries. */
 async function whileLocked(work: () => Promise<void>): Promise<void> {
-  const client = await database.db.pool.connect()
-  try {
-    await client.query('BEGIN')
-    await client.query('LOCK TABLE deliveries IN SHARE ROW EXCLUSIVE MODE')
-    await work()
-  } finally {
-    await client.query('ROLLBACK')
-    client.release()
-  }
+  using client = await beginTransaction(database.db.pool)
+  await client.query('LOCK TABLE deliveries IN SHARE ROW EXCLUSIVE MODE')
+  await work()
 }
 
 describe('a dispatcher that is killed', () => {

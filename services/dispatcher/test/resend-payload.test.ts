@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { claimDeliveries, inTransaction, newDeliveryId, newId } from '@workflow-service/database'
 import type { RunningService } from '@workflow-service/service-kit'
-import { untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { parseSubnets } from '../src/outbound/parse-subnets.ts'
@@ -92,8 +92,7 @@ describe('sending a payload again', () => {
   test('leaves connections to other payloads while many claims wait for one', async () => {
     const first = await sendRejected()
     const { pool } = dispatcher.db
-    const client = await pool.connect()
-    await client.query('BEGIN')
+    using client = await beginTransaction(pool)
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${first}`])
     // The claim waits for the lock, on a slow machine beyond the time limit of its statement.
     const resendUntilSent = async (id: string): Promise<Answer> => {
@@ -110,7 +109,6 @@ describe('sending a payload again', () => {
        WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`,
     )
     await client.query('COMMIT')
-    client.release()
     const answers = await Promise.all(resending)
     expect(answers.map(({ body }) => body.outcome)).toEqual(answers.map(() => 'accepted'))
     expect(rowCount).toBeLessThanOrEqual(4)

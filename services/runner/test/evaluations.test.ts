@@ -30,7 +30,13 @@ import {
   stopEvaluation,
   type WorkflowEdit,
 } from '@workflow-service/database'
-import { type ModelTurn, type StubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
+import {
+  beginTransaction,
+  type ModelTurn,
+  type StubModelServer,
+  untilLocked,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { EvaluationCase } from '../evaluation/case-schema.ts'
 import { readCases, toText } from '../evaluation/read-cases.ts'
@@ -279,21 +285,16 @@ describe('a run that is kept as a case', () => {
   test('is not kept while an operator deletes the run', async () => {
     const run_id = await execute('Total: 5')
     const { pool } = fixture.db
-    const deleting = await pool.connect()
-    try {
-      await deleting.query('BEGIN')
-      await deleting.query('SELECT FROM starts WHERE id = $1 FOR UPDATE', [run_id])
-      const kept = keepOf({ run_id }).then(
-        () => 'kept',
-        (error: Error) => error.message,
-      )
-      await untilLocked(pool, 'FOR KEY SHARE')
-      await deleting.query('DELETE FROM starts WHERE id = $1', [run_id])
-      await deleting.query('COMMIT')
-      expect(await kept).toBe('must be a run that has succeeded')
-    } finally {
-      deleting.release()
-    }
+    using deleting = await beginTransaction(pool)
+    await deleting.query('SELECT FROM starts WHERE id = $1 FOR UPDATE', [run_id])
+    const kept = keepOf({ run_id }).then(
+      () => 'kept',
+      (error: Error) => error.message,
+    )
+    await untilLocked(pool, 'FOR KEY SHARE')
+    await deleting.query('DELETE FROM starts WHERE id = $1', [run_id])
+    await deleting.query('COMMIT')
+    expect(await kept).toBe('must be a run that has succeeded')
   })
 
   test('is refused as a trial some of whose steps were too large to keep', async () => {
