@@ -174,15 +174,14 @@ describe('the containers', () => {
   ])(
     'have health checks that end with the right status for a service that is %s',
     async (_state, status, exitStatus) => {
-      const { port, close } = await startCustomerEndpoint({ answer: { status } })
+      await using endpoint = await startCustomerEndpoint({ answer: { status } })
       for (const name of SERVICE_NAMES) {
         const [kind, ...command] = service(name).healthcheck?.test ?? []
         expect(kind).toBe('CMD')
-        const words = command.map((word) => word.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`))
+        const words = command.map((word) => word.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${endpoint.port}`))
         expect(await exitStatusOf(words)).toBe(exitStatus)
       }
-      expect(await exitStatusOf(imageHealthcheck(), { PORT: String(port) })).toBe(exitStatus)
-      await close()
+      expect(await exitStatusOf(imageHealthcheck(), { PORT: String(endpoint.port) })).toBe(exitStatus)
     },
   )
 })

@@ -153,24 +153,20 @@ describe('README.md', () => {
       /\.listen\(\d+\)/,
       ".listen(0, '127.0.0.1', function () { console.log(this.address().port) })",
     )
-    const endpoint = spawn(process.execPath, ['--input-type=module', '--eval', onAnyPort], {
+    using endpoint = spawn(process.execPath, ['--input-type=module', '--eval', onAnyPort], {
       cwd: root,
       env: { SIGNING_SECRET: secret },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    try {
-      const [port] = (await once(endpoint.stdout, 'data')) as [Buffer]
-      const post = async (body: object, token: string): Promise<number> => {
-        const headers = { 'X-Service-Token': token, 'Content-Type': 'application/json' }
-        const url = `http://127.0.0.1:${port.toString().trim()}/orders`
-        return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status
-      }
-      expect(await post({ type: 'service.webhook.verification' }, await createServiceToken(secret))).toBe(200)
-      expect(await post({ order_id: 'A-1' }, await createServiceToken(secret))).toBe(200)
-      expect(await post({ order_id: 'A-1' }, await createServiceToken('another secret'))).toBe(401)
-    } finally {
-      endpoint.kill()
+    const [port] = (await once(endpoint.stdout, 'data')) as [Buffer]
+    const post = async (body: object, token: string): Promise<number> => {
+      const headers = { 'X-Service-Token': token, 'Content-Type': 'application/json' }
+      const url = `http://127.0.0.1:${port.toString().trim()}/orders`
+      return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status
     }
+    expect(await post({ type: 'service.webhook.verification' }, await createServiceToken(secret))).toBe(200)
+    expect(await post({ order_id: 'A-1' }, await createServiceToken(secret))).toBe(200)
+    expect(await post({ order_id: 'A-1' }, await createServiceToken('another secret'))).toBe(401)
   })
 })
 

@@ -90,15 +90,11 @@ async function runHints(output: string): Promise<Awaited<ReturnType<typeof wf>>[
 
 /** Applies a manifest of this folder, edited, with an endpoint that answers "mine". */
 async function applyEdited(file: string, edit: (manifest: string) => string): Promise<void> {
-  const endpoint = await startCustomerEndpoint({ answer: { body: 'mine' } })
-  try {
-    const path = join(folder, file)
-    const manifest = edit(await readFile(join(import.meta.dirname, '..', file), 'utf8'))
-    await writeFile(path, manifest.replace(/endpoint_url: .+/, `endpoint_url: ${endpoint.url}/orders`))
-    expect(await wf('apply', '--yes', path)).toMatchObject({ exitStatus: 0 })
-  } finally {
-    await endpoint.close()
-  }
+  await using endpoint = await startCustomerEndpoint({ answer: { body: 'mine' } })
+  const path = join(folder, file)
+  const manifest = edit(await readFile(join(import.meta.dirname, '..', file), 'utf8'))
+  await writeFile(path, manifest.replace(/endpoint_url: .+/, `endpoint_url: ${endpoint.url}/orders`))
+  expect(await wf('apply', '--yes', path)).toMatchObject({ exitStatus: 0 })
 }
 
 /** The demo with other names and no signing secret. */
@@ -229,32 +225,24 @@ describe('npm start', () => {
   }, 360_000)
 
   test('says what to do when the port is taken, and creates no files', async () => {
-    const other = await startCustomerEndpoint({ port })
-    try {
-      const { code, stderr } = await failedStart()
-      expect(code).toBe(1)
-      expect(stderr).toContain(`Another program uses port ${port}. Stop that program, or`)
-      expect(stderr).toMatch(/use another port: LOCAL_DIR=\S+ PORT=\d+ npm start/)
-      expect(existsSync(localDir)).toBe(false)
-    } finally {
-      await other.close()
-    }
+    await using other = await startCustomerEndpoint({ port })
+    const { code, stderr } = await failedStart()
+    expect(code).toBe(1)
+    expect(stderr).toContain(`Another program uses port ${other.port}. Stop that program, or`)
+    expect(stderr).toMatch(/use another port: LOCAL_DIR=\S+ PORT=\d+ npm start/)
+    expect(existsSync(localDir)).toBe(false)
   })
 
   test("says why the demo's run has failed, as soon as it has", async () => {
-    const model = await startCustomerEndpoint({ answer: { status: 401, body: '{}' } })
-    try {
-      const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: model.url, AGENT_API_KEY: 'a wrong key' }
-      const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
-      expect(stack.stdout).toMatch(/The demo's run failed: model_unauthorized: .* the service's model is not available/)
-      expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
-      expect(stack.stdout).toContain('https://workflows.example.com/setup#')
-      expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')
-      stack.kill('SIGTERM')
-      expect(await stack.exited).toMatchObject({ code: 0 })
-    } finally {
-      await model.close()
-    }
+    await using model = await startCustomerEndpoint({ answer: { status: 401, body: '{}' } })
+    const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: model.url, AGENT_API_KEY: 'a wrong key' }
+    const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
+    expect(stack.stdout).toMatch(/The demo's run failed: model_unauthorized: .* the service's model is not available/)
+    expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
+    expect(stack.stdout).toContain('https://workflows.example.com/setup#')
+    expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')
+    stack.kill('SIGTERM')
+    expect(await stack.exited).toMatchObject({ code: 0 })
   })
 
   test('names every invalid setting before anything is started', async () => {

@@ -90,7 +90,7 @@ describe('connectRabbitMq', () => {
   })
 
   test('closes channels that open too late for their request', async () => {
-    const proxy = await startSilencingProxy(broker.url)
+    await using proxy = await startSilencingProxy(broker.url)
     const url = new URL(proxy.url)
     // The channel that publishes, and one for requests.
     url.searchParams.set('channelMax', '2')
@@ -99,7 +99,6 @@ describe('connectRabbitMq', () => {
     await expect(queue.ping()).rejects.toThrow('did not answer within 2000 ms')
     proxy.release()
     await waitUntil(async () => queue.ping().then(() => true))
-    await proxy.close()
   })
 
   test('connects as a user whose name and password have any characters', async () => {
@@ -128,17 +127,12 @@ describe('connectRabbitMq', () => {
 
     test('each address of a host that has several', async () => {
       const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
-      jest
-        .spyOn(dns, 'lookup')
-        .mockImplementation(((_name: string, _options: object, found: (...found: unknown[]) => void) =>
-          found(null, addresses)) as never)
-      try {
-        const port = await freePort()
-        const [reason] = await reasons(`amqp://several.test:${port}`, ({ length }) => length > 0)
-        expect(reason).toBe(`connect ECONNREFUSED 127.0.0.1:${port}, connect ECONNREFUSED 127.0.0.2:${port}`)
-      } finally {
-        jest.restoreAllMocks()
-      }
+      using lookup = jest.spyOn(dns, 'lookup')
+      lookup.mockImplementation(((_name: string, _options: object, found: (...found: unknown[]) => void) =>
+        found(null, addresses)) as never)
+      const port = await freePort()
+      const [reason] = await reasons(`amqp://several.test:${port}`, ({ length }) => length > 0)
+      expect(reason).toBe(`connect ECONNREFUSED 127.0.0.1:${port}, connect ECONNREFUSED 127.0.0.2:${port}`)
     })
 
     test('each reason once, when there are several', async () => {
@@ -165,7 +159,7 @@ describe('connectRabbitMq', () => {
   })
 
   test('notices a frozen broker by its heartbeats, and closes without its answer', async () => {
-    const proxy = await startSilencingProxy(broker.url)
+    await using proxy = await startSilencingProxy(broker.url)
     const url = new URL(proxy.url)
     // The default of 5 s would take 15 s here.
     url.searchParams.set('heartbeat', '1')
@@ -176,19 +170,15 @@ describe('connectRabbitMq', () => {
     await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
     proxy.isSilent = true
     proxy.silence()
-    try {
-      expect(await queue.publish(message)).toBe('failed')
-      // The consumer sends nothing itself, so it can notice the silence only by the missing heartbeats.
-      const areDown = () => states.includes('consumer down') && states.includes('publisher down')
-      await waitUntil(areDown, { timeoutMs: 30_000 })
-      await queue.close()
-    } finally {
-      await proxy.close()
-    }
+    expect(await queue.publish(message)).toBe('failed')
+    // The consumer sends nothing itself, so it can notice the silence only by the missing heartbeats.
+    const areDown = () => states.includes('consumer down') && states.includes('publisher down')
+    await waitUntil(areDown, { timeoutMs: 30_000 })
+    await queue.close()
   })
 
   test('keeps a connection whose broker is late to confirm while the clock is set forward', async () => {
-    const proxy = await startSilencingProxy(broker.url)
+    await using proxy = await startSilencingProxy(broker.url)
     const states: string[] = []
     const onState = (role: string, state: string) => void states.push(`${role} ${state}`)
     queue = connectRabbitMq({ url: proxy.url, queueType: 'classic', connectionName: 'test', onState })
@@ -205,7 +195,6 @@ describe('connectRabbitMq', () => {
     } finally {
       jest.restoreAllMocks()
       jest.useRealTimers()
-      await proxy.close()
     }
     expect(await published).toBe('failed')
   })
@@ -255,7 +244,7 @@ async function withConnection<Result>(
   { isSilent = false, setUp = async () => {} }: ProxiedOptions,
   check: (connected: ProxiedConnection) => Promise<Result>,
 ): Promise<Result> {
-  const proxy = await startSilencingProxy(broker.url)
+  await using proxy = await startSilencingProxy(broker.url)
   proxy.isSilent = isSilent
   const states: string[] = []
   let attempts = 0
@@ -269,7 +258,6 @@ async function withConnection<Result>(
     return await check({ proxy, connection, states })
   } finally {
     await connection.close()
-    await proxy.close()
   }
 }
 

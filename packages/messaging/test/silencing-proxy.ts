@@ -44,7 +44,7 @@ export async function startSilencingProxy(brokerUrl: string) {
     release: () => clients.forEach((client) => client.resume()),
     /** Stops forwarding on all existing connections. */
     silence: () => connections.forEach((connection) => (connection.isSilent = true)),
-    close: async () => {
+    async [Symbol.asyncDispose]() {
       server.close()
       for (const socket of sockets) socket.destroy()
       await once(server, 'close')

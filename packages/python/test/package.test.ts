@@ -349,24 +349,20 @@ if (hasHttpx)
     })
 
     test.each(kinds)('%s: starts 100 workflows once each against a server that fails at random', async (kind) => {
-      const proxy = await startFailingProxy(gateway.url)
+      await using proxy = await startFailingProxy(gateway.url)
       const run = randomUUID()
       const contexts = Array.from({ length: 100 }, (_, index) => `${run} ${index}`)
-      try {
-        const calls = contexts.map((context): PythonCall => ['start_once', [workflow.id, context]])
-        // With 50 at once, a busy machine answers few of them in time, and each attempt adds to the work.
-        const results = await make(kind, calls, { base_url: proxy.url, timeout: 2 }, 20)
-        expect(proxy.failures.count).toBeGreaterThan(15)
-        const { rows } = await gateway.db.pool.query<{ id: string; context: string }>(
-          'SELECT id, context FROM starts WHERE starts_with(context, $1)',
-          [run],
-        )
-        expect(rows).toHaveLength(contexts.length)
-        const ids = new Map(rows.map(({ id, context }) => [context, id]))
-        expect(results.map(({ value }) => value?.['id'])).toEqual(contexts.map((context) => ids.get(context)))
-      } finally {
-        await proxy.close()
-      }
+      const calls = contexts.map((context): PythonCall => ['start_once', [workflow.id, context]])
+      // With 50 at once, a busy machine answers few of them in time, and each attempt adds to the work.
+      const results = await make(kind, calls, { base_url: proxy.url, timeout: 2 }, 20)
+      expect(proxy.failures.count).toBeGreaterThan(15)
+      const { rows } = await gateway.db.pool.query<{ id: string; context: string }>(
+        'SELECT id, context FROM starts WHERE starts_with(context, $1)',
+        [run],
+      )
+      expect(rows).toHaveLength(contexts.length)
+      const ids = new Map(rows.map(({ id, context }) => [context, id]))
+      expect(results.map(({ value }) => value?.['id'])).toEqual(contexts.map((context) => ids.get(context)))
     })
 
     test('refuses what cannot be sent as a ValueError', () => {

@@ -89,6 +89,7 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
     waitForRequests: waitForRequestsIn(requests, "the customer's endpoint"),
     /** Closes the server and every connection. */
     close: () => close(server),
+    [Symbol.asyncDispose]: () => close(server),
   }
 }
 

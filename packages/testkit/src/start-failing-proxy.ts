@@ -32,6 +32,7 @@ export async function startFailingProxy(target: string) {
       return { count, unseen: FAILURES.filter((failure) => !failures.has(failure)) }
     },
     close: () => close(server),
+    [Symbol.asyncDispose]: () => close(server),
   }
 }
 

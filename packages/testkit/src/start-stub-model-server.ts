@@ -66,6 +66,7 @@ export async function startStubModelServer(options: { turns?: ModelTurn[]; other
     },
     waitForRequests: waitForRequestsIn(requests, 'the model'),
     close,
+    [Symbol.asyncDispose]: close,
   }
 }
 

@@ -235,7 +235,7 @@ describe('the documents', () => {
 if (missingTools.length === 0)
   describe('the shell commands', () => {
     test('send a valid token and a valid signature', async () => {
-      const endpoint = await startCustomerEndpoint()
+      await using endpoint = await startCustomerEndpoint()
       // Asynchronous, because the child calls a server of this process.
       const child = spawn('bash', ['-euc', readSnippet('bash')], {
         env: {
@@ -246,7 +246,6 @@ if (missingTools.length === 0)
         },
       })
       const status = await new Promise((resolve) => child.once('close', resolve))
-      await endpoint.close()
       expect(status).toBe(0)
       const { headers, text } = endpoint.requests[0]!
       expect(await checkServiceToken(headers['x-service-token'], secret)).toMatchObject({ ok: true })

@@ -115,12 +115,11 @@ describe('a new address without a secret', () => {
     async (query) => {
       const id = newId()
       await saveMoving(id, { signing_secret: 'for the first address' })
-      const other = await startCustomerEndpoint()
+      await using other = await startCustomerEndpoint()
       const moved = { endpoint_url: other.url }
       expect(await saveMoving(id, moved, query)).toMatchObject(invalidField('signing_secret', 'missing'))
       expect(other.requests).toEqual([])
       expect((await saveMoving(id, { ...moved, signing_secret: 'for the second' })).status).toBe(200)
-      await other.close()
     },
   )
 

@@ -598,10 +598,9 @@ describe('limits', () => {
       },
     })
     expect(await dispatcher.isRecorded(id)).toBe(false)
-    const others = await startCustomerEndpoint()
+    await using others = await startCustomerEndpoint()
     const otherSource = await dispatcher.saveSource({ endpoint_url: others.url })
     expect((await send(newId(), { source_id: otherSource }, narrow.url)).body.outcome).toBe('accepted')
-    await others.close()
     const edited = await callDispatcher(
       narrow.url,
       'PUT',

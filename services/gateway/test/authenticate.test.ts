@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
 import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
@@ -223,12 +223,10 @@ describe('the cache and its clock', () => {
       `SELECT clock_timestamp() + interval '1 minute' AS "expiresAt"`,
     )
     const { key } = await issue({ expiresAt: rows[0]!.expiresAt })
-    const systemNow = Date.now
-    try {
-      Date.now = () => systemNow() + 86_400_000
+    {
+      using clock = jest.spyOn(Date, 'now')
+      clock.mockReturnValue(Date.now() + 86_400_000)
       expect(await isAccepted(key)).toBe(true)
-    } finally {
-      Date.now = systemNow
     }
     const { key: soon } = await issue({ expiresAt: new Date(rows[0]!.expiresAt.getTime() - 58_000) })
     const wasAccepted = await isAccepted(soon)

@@ -88,31 +88,27 @@ test.each([
     const [{ payload }, { example }] = [simple.expect.deliveries[0]!, simple.sources[0]!]
     const send = { name: 'send_to_order_intake', arguments: toSamplePayload(payload, example) }
     const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
-    const server = await startStubModelServer({ turns: [{ toolCalls: [send] }, { toolCalls: [end] }] })
+    await using server = await startStubModelServer({ turns: [{ toolCalls: [send] }, { toolCalls: [end] }] })
     const model = { model: name, base_url: server.baseUrl, key: 'KEY', ...of }
     const AGENT_MODELS = join(base, 'models.json')
     writeFileSync(AGENT_MODELS, JSON.stringify({ default: 'stub', currency: 'USD', models: { stub: model } }))
     const env = { AGENT_MODELS, KEY: 'sk-test-0123456789' }
     const evaluateModel = (entry: EvaluationCase, ...more: string[]) =>
       evaluate(['--agent', 'stub', '--cases', writeCases(entry), '--record', folder, ...more], env)
-    try {
-      const recorded = await evaluateModel(simple, '--json', report)
-      expect(recorded).toMatchObject({ code: 0, stderr: '0 answers replayed, 2 requested\n' })
-      expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({
-        agent: 'stub',
-        total: { runs: 1, right: 1, model: { turns: 2, inputTokens: 20, outputTokens: 10, costMicros: 210 } },
-      })
-      const kept = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'))
-      expect(kept).toHaveLength(2)
-      expect(kept.join('')).not.toContain('sk-test')
+    const recorded = await evaluateModel(simple, '--json', report)
+    expect(recorded).toMatchObject({ code: 0, stderr: '0 answers replayed, 2 requested\n' })
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({
+      agent: 'stub',
+      total: { runs: 1, right: 1, model: { turns: 2, inputTokens: 20, outputTokens: 10, costMicros: 210 } },
+    })
+    const kept = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'))
+    expect(kept).toHaveLength(2)
+    expect(kept.join('')).not.toContain('sk-test')
 
-      const replayed = await evaluateModel(simple, '--replay')
-      expect(replayed).toMatchObject({ code: 0, stderr: '2 answers replayed, 0 requested\n' })
-      const changed = await evaluateModel({ ...simple, context: 'another context' }, '--replay')
-      expect(changed).toMatchObject({ code: 1, stdout: expect.stringContaining('model_request_refused') })
-      expect(server.requests).toHaveLength(2)
-    } finally {
-      await server.close()
-    }
+    const replayed = await evaluateModel(simple, '--replay')
+    expect(replayed).toMatchObject({ code: 0, stderr: '2 answers replayed, 0 requested\n' })
+    const changed = await evaluateModel({ ...simple, context: 'another context' }, '--replay')
+    expect(changed).toMatchObject({ code: 1, stdout: expect.stringContaining('model_request_refused') })
+    expect(server.requests).toHaveLength(2)
   },
 )

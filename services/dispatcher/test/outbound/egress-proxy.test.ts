@@ -95,12 +95,11 @@ describe('through an egress proxy', () => {
 
   test('an HTTPS request does its TLS handshake with the endpoint, and checks its name', async () => {
     const certificate = await createCertificate({ names: ['hooks.example.com'] })
-    const secure = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' }, tls: certificate })
+    await using secure = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' }, tls: certificate })
     proxy.behave = tunnelTo(secure.port)
     const trusted = await post('https://hooks.example.com:8443/in', { ca: certificate.cert })
     const untrusted = await post('https://hooks.example.com:8443/in')
     const misnamed = await post('https://other.example.com/in', { ca: certificate.cert })
-    await secure.close()
     expect(trusted).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
     expect(untrusted).toMatchObject({
       kind: 'unreachable',

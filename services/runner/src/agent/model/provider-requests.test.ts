@@ -165,7 +165,7 @@ describe('a request to a model', () => {
   })
 
   test.each(PROVIDERS)('of %s follows no redirect with the key', async (provider) => {
-    const other = await startModelServer({ otherwise: { text: 'Got it.' } })
+    await using other = await startModelServer({ otherwise: { text: 'Got it.' } })
     server = await startModelServer({ otherwise: { failure: 'redirect', location: `${other.baseUrl}/messages` } })
     const config = modelConfig({ provider, baseUrl: server.baseUrl })
     const answer = createAskModel(config)({ instructions: 'Do it.', messages, tools }, new AbortController().signal)
@@ -175,7 +175,6 @@ describe('a request to a model', () => {
       detail: expect.stringContaining('redirect'),
     })
     expect([server.requests.length, other.requests.length]).toEqual([1, 0])
-    await other.close()
   })
 
   test.each(PROVIDERS)('of %s takes neither key nor URL from the environment', async (provider) => {
