@@ -174,11 +174,15 @@ describe('An organization', () => {
     const { apiKey } = await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
     // A person of both organizations keeps the account.
     await pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [other.member.userId, member.accountId])
+    const enter = (organization_id: string) => app.call(member, 'switchOrganization', { body: { organization_id } })
+    expect((await enter(other.id)).status).toBe(200)
 
     const wrong = await app.call(owner, 'deleteOrganization', { body: { name: `${name}!` } })
     expect(wrong.error.details).toMatchObject([{ field: 'name' }])
     expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
     expect((await app.call(organization.admin, 'getMe')).error.code).toBe('unauthorized')
+    expect((await enter(id)).status).toBe(404)
+    expect((await app.call(member, 'getMe')).body.organizations).toMatchObject([{ id: other.id }])
     const listed = await listOrganizations(app.db, { limit: 100 })
     expect(listed.map((each) => each.id)).not.toContain(id)
     expect(await app.db.prisma.apiKey.count({ where: { organizationId: id, revokedAt: null } })).toBe(0)

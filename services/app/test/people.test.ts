@@ -80,6 +80,7 @@ describe('One-time links', () => {
     const fourth = await newLink()
     await saveUser(organization.admin, id, { is_deactivated: true })
     expect(await isOpen(fourth)).toBe(false)
+    expect((await askForLink(organization.admin, id, { kind: 'invitation' })).error.code).toBe('link_not_usable')
   })
 
   test('an invitation to a person who has an account needs its password, and ends the reset links of admins', async () => {
@@ -131,8 +132,10 @@ describe('Sign-ins', () => {
     }
     const person = await withPassword(organizationId)
     const second = (await signIn(person.email))!
+    const reset = await linkFor(admin, person.userId, { kind: 'reset' })
     await app.call(person, 'changePassword', { body: { new_password: NEW_PASSWORD } })
     expect([await isSignedIn(person.token), await isSignedIn(second)]).toEqual([true, false])
+    expect(await isOpen(reset)).toBe(false)
     await app.call(admin, 'signUserOut', { params: { user_id: person.userId } })
     expect(await isSignedIn(person.token)).toBe(false)
   })
@@ -246,7 +249,12 @@ describe('Users', () => {
   })
 
   test('the last owner can neither step down nor leave', async () => {
-    const { owner } = await app.createOrganization()
+    const organization = await app.createOrganization()
+    const { owner } = organization
+    // Neither of these owners can sign in.
+    await createUser(organization, 'owner')
+    const { userId } = await app.createPerson(organization.id, 'owner')
+    await saveUser(owner, userId, { is_deactivated: true })
     const attempts = [
       await saveUser(owner, owner.userId, { role: 'admin' }),
       await saveUser(owner, owner.userId, { is_deactivated: true }),
@@ -390,6 +398,10 @@ describe('A reset link', () => {
     const second = await linkFor(a.admin, person.userId, { kind: 'reset' })
     await saveUser(a.owner, a.admin.userId, { role: 'member' })
     expect((await accept(second, NEW_PASSWORD)).error.code).toBe('link_not_usable')
+    const gone = await app.createPerson(a.id, 'admin')
+    const ofGone = await linkFor(gone, person.userId, { kind: 'reset' })
+    await saveUser(a.owner, gone.userId, { is_deactivated: true })
+    expect((await accept(ofGone, NEW_PASSWORD)).error.code).toBe('link_not_usable')
     const third = await linkFor(a.owner, person.userId, { kind: 'reset' })
     expect((await accept(third, NEW_PASSWORD)).status).toBe(200)
   })
