@@ -316,11 +316,12 @@ describe('The search', () => {
     expect(await found(member, lookupId)).toEqual([`lookup ${lookupId}`])
     expect(await found(member, 'the owner')).toEqual([`user ${owner.userId}`])
     const other = await data.app.createOrganization()
-    expect(await found(other.owner, 'žebrass')).toEqual([])
+    for (const text of ['žebrass', lookupId]) expect(await found(other.owner, text)).toEqual([])
   })
 
   test('finds anything by its id, and runs and deliveries by their request', async () => {
     const { admin, member } = data.app.organization
+    const other = await data.app.createOrganization()
     const sourceId = await data.saveSource()
     const workflow = await data.createWorkflow('By id')
     const hidden = await data.createWorkflow('Hidden by id', [])
@@ -338,8 +339,18 @@ describe('The search', () => {
       ['user', admin.userId],
     ] as const) {
       expect(await found(member, ` ${id.toUpperCase()} `)).toEqual([`${kind} ${id}`])
+      expect([kind, await found(other.owner, id)]).toEqual([kind, []])
     }
-    expect(await found(member, secret)).toEqual([])
+    const key = { id: newId(), name: newId(), scopes: ['read'], expires_at: null }
+    await data.call(admin, 'createApiKey', { body: key })
+    expect(await found(admin, key.id)).toEqual([`api_key ${key.id}`])
+    const unseen = await data.send(sourceId, secret)
+    for (const id of [hidden, secret, key.id, unseen.id, unseen.request_id]) {
+      expect([id, await found(member, id ?? '')]).toEqual([id, []])
+    }
+    for (const id of [key.id, requestId, unseen.request_id]) {
+      expect([id, await found(other.owner, id ?? '')]).toEqual([id, []])
+    }
     expect(await found(member, requestId)).toEqual([`run ${run}`])
     expect((await found(admin, requestId)).toSorted()).toEqual([`run ${run}`, `run ${secret}`].toSorted())
     expect(await found(member, chosenId)).toEqual([`run ${chosen}`])
