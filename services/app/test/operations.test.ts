@@ -377,6 +377,15 @@ async function outcome(who: TestPerson | null, id: AppOperationId, call: Sample)
   return status < 400 || status === call.status ? String(status) : `${status} ${error.code}`
 }
 
+/** Rows that only people of the organization change. */
+const rowsOf = ({ id }: TestOrganization) =>
+  Promise.all(
+    ['api_keys', 'lookups', 'model_keys', 'sessions', 'users', 'webhook_sources', 'workflows'].map(
+      async (table) =>
+        (await data.app.db.pool.query(`SELECT * FROM ${table} WHERE organization_id = $1 ORDER BY id`, [id])).rows,
+    ),
+  )
+
 /** What a person of another organization gets, and a member who does not see the workflow, where there is one. */
 async function outcomesOfUnseen(
   operation: AppOperation,
@@ -387,7 +396,9 @@ async function outcomesOfUnseen(
   const outcomes: string[] = []
   if (isOpen(operation)) return outcomes
   if (operation.params || NAMED_IN_BODY.includes(id)) {
+    const before = await rowsOf(organization)
     outcomes.push(await outcome(data.app.organization.owner, id, unused))
+    expect(await rowsOf(organization)).toEqual(before)
   }
   if (operation.access === 'member' && OF_WORKFLOW.test(operation.path)) {
     const { member } = organization

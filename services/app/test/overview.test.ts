@@ -103,7 +103,8 @@ describe('The overview', () => {
     const organization = await data.app.createOrganization()
     const { id: organizationId, admin, member } = organization
     const sourceId = await data.saveSource({ name: 'Done' }, organization)
-    const hidden = await data.createRun(await data.createWorkflow('Hidden', [], organizationId))
+    const secret = await data.createWorkflow('Hidden', [], organizationId)
+    const hidden = await data.createRun(secret, { status: 'failed', error: 'no_destination: No.' })
     const workflow = await data.createWorkflow('Seen', null, organizationId)
     const run = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
     await data.createRun(workflow, { status: 'failed', error: 'delivery_rejected: No.' })
@@ -125,8 +126,11 @@ describe('The overview', () => {
     const seen = { body: { ...key, until: new Date().toISOString() } }
     expect((await data.call(member, 'markAttentionDone', seen)).body).toEqual({ done: 2, is_more: false })
     expect(await groupsOf(member)).toMatchObject([{ newest_id: newest!.newest_id, count: 1 }, { kind: 'run_failed' }])
-    expect(await groupsOf(admin)).toMatchObject([{ count: 2 }, { id: workflow, code: 'needs_a_model', count: 1 }])
-    expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
+    const ofRuns = [{ id: workflow, code: 'needs_a_model', count: 1 }, { id: secret }]
+    expect(await groupsOf(admin)).toMatchObject([{ count: 2 }, ...ofRuns])
+    const ofSecret = { kind: 'run_failed', id: secret, code: 'no_destination', status: null, until: seen.body.until }
+    expect((await data.call(member, 'markAttentionDone', { body: ofSecret })).body.done).toBe(0)
+    for (const _ of ofRuns) expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
     expect(await done(admin, 'delivery_not_accepted')).toEqual({ done: 2, is_more: false })
     expect(await groupsOf(admin)).toEqual([])
     expect(await listed('needs_a_model')).toEqual([])
@@ -140,7 +144,7 @@ describe('The overview', () => {
       `SELECT changes FROM audit_events WHERE organization_id = $1 AND action = 'attention.done' ORDER BY id`,
       [organizationId],
     )
-    expect(rows).toHaveLength(3)
+    expect(rows).toHaveLength(4)
     expect(rows[0]!.changes).toEqual([
       { field: 'reason', old: null, new: 'timed_out 204' },
       { field: 'deliveries', old: null, new: 2 },
