@@ -125,6 +125,20 @@ describe.each(['planned without statistics', 'planned with statistics'])('%s', (
     expect(rows('starts')).toBeLessThanOrEqual(1)
   })
 
+  test('a search whose first rows have enough for a member goes on without what the member does not see', async () => {
+    const early = person('member')
+    await db.prisma.user.create({ data: { id: early.userId, organizationId, email: early.userId } })
+    const { rows: first } = await db.pool.query<{ workflow_id: string }>(
+      `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+       SELECT $1, id, $2 FROM (SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at LIMIT 4) AS workflow
+       RETURNING workflow_id`,
+      [organizationId, early.userId],
+    )
+    const { rows } = await listWorkflowRows(db, viewerOf(early), { limit: 25, search: 'w' })
+    const seen = [...first.map(({ workflow_id }) => workflow_id), visible.at(-1)!.id]
+    expect(rows.map(({ id }) => id).toSorted()).toEqual(seen.toSorted())
+  })
+
   test('the pages of a member are those of the whole list', async () => {
     const seen: string[] = []
     let after: { createdAt: Date; id: string } | undefined
