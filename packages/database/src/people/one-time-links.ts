@@ -145,8 +145,8 @@ async function orNotUsed<Result>(work: Promise<Result>): Promise<Result | 'email
 }
 
 /**
- * Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for that
- * organization, and those for a new one, end.
+ * Uses a setup link, the only open one of its organization: makes the person an owner of that, or of a new one. The
+ * link for a new one ends.
  */
 export async function completeSetup(
   db: Database,
@@ -160,7 +160,7 @@ export async function completeSetup(
   const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
     await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
     if (!(await consumeLink(tx, token))) return undefined
-    await revokeLinks(tx, { kind: 'setup', OR: [{ organizationId: null }, { organizationId }] })
+    await revokeLinks(tx, { kind: 'setup', organizationId: null })
     if (link.organizationId === null) {
       await tx.prisma.organization.create({ data: { id: organizationId, name: organizationName } })
     }
