@@ -178,7 +178,7 @@ describe('connectRabbitMq', () => {
   })
 
   test('keeps a connection whose broker is late to confirm while the clock is set forward', async () => {
-    await using proxy = await startSilencingProxy(broker.url)
+    const proxy = await startSilencingProxy(broker.url)
     const states: string[] = []
     const onState = (role: string, state: string) => void states.push(`${role} ${state}`)
     queue = connectRabbitMq({ url: proxy.url, queueType: 'classic', connectionName: 'test', onState })
@@ -195,6 +195,7 @@ describe('connectRabbitMq', () => {
     } finally {
       jest.restoreAllMocks()
       jest.useRealTimers()
+      await proxy[Symbol.asyncDispose]()
     }
     expect(await published).toBe('failed')
   })
