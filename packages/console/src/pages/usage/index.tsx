@@ -89,7 +89,8 @@ function OverTime({ usage, title, measure }: { usage: UsageOut; title: string; m
 }
 
 function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> & { by: Group }) {
-  const rows = groups.map((group) => ({ ...group, id: group.id ?? group.name }))
+  // Those without an id have different names.
+  const rows = groups.map((group) => ({ ...group, thingId: group.id, id: group.id ?? group.name }))
   type Row = (typeof rows)[number]
   const ofStarts = [
     ...countColumns('starts', 'Runs '),
@@ -136,7 +137,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
             label={GROUPS[by]}
             columns={columns}
             rows={rows}
-            rowLink={({ id, name }) => (id !== name && by !== 'model' ? linkTo(by, id) : undefined)}
+            rowLink={({ thingId }) => (thingId !== null && by !== 'model' ? linkTo(by, thingId) : undefined)}
           />
           {by !== 'workflow' && by !== 'api_key' ? null : (
             <p className="muted">
