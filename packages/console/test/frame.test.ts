@@ -56,6 +56,11 @@ describe('sign-in', () => {
     await other.goto(`/sign-in?next=${encodeURIComponent('//elsewhere.test/')}`)
     await field(other, 'Email').fill(email)
     await field(other, 'Password').fill(PASSWORD)
+    const limited = { error: { code: 'rate_limited', message: 'Too many failed attempts. Try again in 5 minutes.' } }
+    const { path } = APP_ROUTES.signIn
+    await other.route(`**${path}`, (route) => route.fulfill({ status: 429, json: limited }), { times: 1 })
+    await button(other, 'Sign in').click()
+    await other.getByRole('alert').filter({ hasText: limited.error.message }).waitFor()
     await button(other, 'Sign in').click()
     await other.getByRole('heading', { name: 'Overview' }).waitFor()
     expect(new URL(other.url()).origin).toBe(service.url)

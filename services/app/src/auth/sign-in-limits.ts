@@ -62,11 +62,12 @@ export function createSignInLimits(store: LimitStore) {
   }
 }
 
-/** Creates a 429. */
+/** Creates a 429, which says to a person when to try again. */
 export function rateLimited(what: string, { resetMs }: Pick<LimitState, 'resetMs'>): ApiError {
-  const seconds = String(Math.max(1, Math.ceil(resetMs / 1_000)))
-  return new ApiError('rate_limited', `${what} Try again in ${seconds} seconds.`, {
-    headers: { 'Retry-After': seconds },
+  const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
+  const [count, unit] = seconds > 90 ? [Math.ceil(seconds / 60), 'minute'] : [seconds, 'second']
+  return new ApiError('rate_limited', `${what} Try again in ${count} ${unit}${count === 1 ? '' : 's'}.`, {
+    headers: { 'Retry-After': String(seconds) },
   })
 }
 
