@@ -26,6 +26,12 @@ const lastUsed = async (id: string): Promise<Date | null> => {
   return rows[0]?.last_used_at ?? null
 }
 
+const suspend = async (isSuspended: boolean) =>
+  void (await gateway.db.pool.query('UPDATE organizations SET is_suspended = $2 WHERE id = $1', [
+    gateway.organization.id,
+    isSuspended,
+  ]))
+
 describe('401', () => {
   const { key } = createApiKey()
   test.each<[what: string, headers: Record<string, string>]>([
@@ -46,13 +52,15 @@ describe('401', () => {
     expect(answer.text).not.toContain(key)
   })
 
-  test('a valid key beside another Authorization header', async () => {
-    const header = `Authorization: Bearer ${gateway.organization.key}\r\n`
-    const answer = await sendRaw(
-      gateway.url,
-      `GET ${ORGANIZATION} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${header}${header}\r\n`,
-    )
-    expect(answer?.status).toBe(401)
+  test('a valid key beside another one, in the header or in another Authorization header', async () => {
+    const header = `Authorization: Bearer ${gateway.organization.key}`
+    const statusOf = async (...headers: string[]) => {
+      const lines = [`GET ${ORGANIZATION} HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '', '']
+      return (await sendRaw(gateway.url, lines.join('\r\n')))?.status
+    }
+    expect(await statusOf(header, header)).toBe(401)
+    expect(await statusOf(`${header} ${gateway.organization.key}`)).toBe(401)
+    expect(await statusOf(header, 'Access-Control-Request-Headers: authorization')).toBe(200)
   })
 
   test('a known prefix with another secret', async () => {
@@ -139,7 +147,11 @@ describe('the cache', () => {
     expect(await lookUps()).toBe(before + 1)
   })
 
-  test('a key that was revoked while the body of its request arrived starts nothing', async () => {
+  // The headers of a limit are not those of the policy that counted the request before.
+  test.each([
+    ['was revoked', 401, ['RateLimit: "failed-authentications"']],
+    ['belongs to an organization that was suspended', 403, null],
+  ] as const)('a key that %s while the body of its request arrived starts nothing', async (what, status, limits) => {
     const { key, apiKey } = await issue()
     const workflow = await gateway.createWorkflow()
     const published = gateway.published.length
@@ -152,13 +164,14 @@ describe('the cache', () => {
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
     )
     await waitUntil(async () => (await reading()) === 1)
-    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    await waitUntil(async () => (await gateway.get(ORGANIZATION, { key, url })).status === 401)
+    if (what === 'was revoked') await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    else await suspend(true)
+    await waitUntil(async () => (await gateway.get(ORGANIZATION, { key, url })).status === status)
     connection.write(body)
     const received = await connection.ended
-    expect(parseAnswer(received)?.status).toBe(401)
-    // Not those of the policy that counted the request before.
-    expect(received.match(/^RateLimit: "[\w-]+"/gm)).toEqual(['RateLimit: "failed-authentications"'])
+    await suspend(false)
+    expect(parseAnswer(received)?.status).toBe(status)
+    expect(received.match(/^RateLimit: "[\w-]+"/gm)).toEqual(limits)
     expect(gateway.published).toHaveLength(published)
   })
 })
