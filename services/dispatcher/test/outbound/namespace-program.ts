@@ -5,8 +5,9 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { waitUntil } from '@workflow-service/testkit'
 import { createResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { address, nameServer } from './name-server.ts'
@@ -43,6 +44,10 @@ run('ip link set here up')
 run(`${inEndpoint} ip addr add ${publicIpv4}/24 dev there`)
 run(`${inEndpoint} ip -6 addr add ${publicIpv6}/64 dev there nodad`)
 run(`${inEndpoint} ip link set there up`)
+// Node names no interface before it has a carrier, which takes a moment.
+await waitUntil(() =>
+  Object.values(networkInterfaces()).some((entries) => entries?.some((each) => each.address === own)),
+)
 
 // The attacker's target: a service of this machine that listens on every address.
 let trapped = 0
