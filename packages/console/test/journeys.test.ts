@@ -235,12 +235,12 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await show(page, '/workflows')
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
-  // It hears of its changes at once.
   const opened = Promise.withResolvers<void>()
   await page.route(`**${APP_ROUTES.listWorkflows.path}?*`, async (route) => {
     await opened.promise
     await route.fallback()
   })
+  // It hears of its changes at once.
   const stream = page.waitForRequest((request) => request.url().endsWith(APP_ROUTES.streamEvents.path))
   await change('Northwind', 'Acme')
   await stream

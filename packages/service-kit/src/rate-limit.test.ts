@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createLocalLimiter, networkOf } from './rate-limit.ts'
+import { createLocalLimiter, networkOf, rateLimited } from './rate-limit.ts'
 
 describe('createLocalLimiter', () => {
   test('allows the limit in each window, and reports what is left and until when', () => {
@@ -28,6 +28,18 @@ describe('createLocalLimiter', () => {
     const isAllowed = ['a', 'b', 'a', 'c', 'a', 'b'].map((name) => limiter.consume(name).isAllowed)
     expect(isAllowed).toEqual([true, true, false, true, false, true])
   })
+})
+
+test.each([
+  [0, '1', '1 second'],
+  [1_001, '2', '2 seconds'],
+  [90_000, '90', '90 seconds'],
+  [90_001, '91', '2 minutes'],
+  [3_600_000, '3600', '60 minutes'],
+])('a refusal for %d ms gives programs %s s, and people %s', (resetMs, retryAfter, wait) => {
+  const refusal = rateLimited('Too many.', { resetMs })
+  expect(refusal.message).toBe(`Too many. Try again in ${wait}.`)
+  expect(refusal.headers).toEqual({ 'Retry-After': retryAfter })
 })
 
 test.each([

@@ -4,6 +4,7 @@ import type * as ioredis from 'ioredis'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type * as flexible from 'rate-limiter-flexible'
+import { ApiError } from './http/errors.ts'
 import { describeError, type Logger } from './logger.ts'
 
 /** The number of requests allowed per window. */
@@ -28,6 +29,20 @@ export interface Limiter {
   /** Takes back the count that `consume` returned this state for. */
   giveBack(name: string, state: LimitState): void
   close(): void
+}
+
+/** Creates a 429 that says when to try again, for programs and people. `what` is a sentence. */
+export function rateLimited(what: string, { resetMs }: Pick<LimitState, 'resetMs'>): ApiError {
+  const seconds = secondsUntilReset(resetMs)
+  const [count, unit] = seconds > 90 ? [Math.ceil(seconds / 60), 'minute'] : [seconds, 'second']
+  return new ApiError('rate_limited', `${what} Try again in ${count} ${unit}${count === 1 ? '' : 's'}.`, {
+    headers: { 'Retry-After': String(seconds) },
+  })
+}
+
+/** Whole seconds, at least one, after which the window has ended. */
+export function secondsUntilReset(resetMs: number): number {
+  return Math.max(1, Math.ceil(resetMs / 1_000))
 }
 
 /** Bounds the memory that requests from ever new addresses can take. */

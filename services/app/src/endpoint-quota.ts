@@ -1,5 +1,4 @@
-import type { Limiter, Quota } from '@workflow-service/service-kit/rate-limit'
-import { rateLimited } from './auth/sign-in-limits.ts'
+import { type Limiter, type Quota, rateLimited } from '@workflow-service/service-kit/rate-limit'
 
 /**
  * Tests of an organization, and verifications that are not confirmed. They go to any URL that a person enters, whose

@@ -212,7 +212,9 @@ describe('A webhook source', () => {
     expect(refused.map(({ status, error }) => [status, error.code])).toEqual(refused.map(() => [429, 'rate_limited']))
     const seconds = Number(refused[0]!.headers.get('Retry-After'))
     expect(seconds).toBeGreaterThan(0)
-    expect(refused[0]!.error.message).toMatch(/60 tests, and saves .* Try again in \d+ seconds?\.$/)
+    expect(refused[0]!.error.message).toMatch(
+      new RegExp(`60 tests, and saves .* Try again in ${seconds} second${seconds === 1 ? '' : 's'}\\.$`),
+    )
     expect(data.endpoint.requests).toHaveLength(sent)
     // Nothing is sent for these.
     const another = { params: { lookup_id: newId() }, body: { ...read, name: 'Orders' } }

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
 import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
@@ -26,11 +26,11 @@ const lastUsed = async (id: string): Promise<Date | null> => {
   return rows[0]?.last_used_at ?? null
 }
 
-const suspend = async (isSuspended: boolean) =>
-  void (await gateway.db.pool.query('UPDATE organizations SET is_suspended = $2 WHERE id = $1', [
+const suspend = async (isSuspended: boolean): Promise<unknown> =>
+  await gateway.db.pool.query('UPDATE organizations SET is_suspended = $2 WHERE id = $1', [
     gateway.organization.id,
     isSuspended,
-  ]))
+  ])
 
 describe('401', () => {
   const { key } = createApiKey()
@@ -137,6 +137,8 @@ describe('200', () => {
 })
 
 describe('the cache', () => {
+  afterEach(async () => void (await suspend(false)))
+
   test('looks a key up once for many requests, and never a malformed one', async () => {
     const { key } = await issue()
     const before = await lookUps()
@@ -148,10 +150,15 @@ describe('the cache', () => {
   })
 
   // The headers of a limit are not those of the policy that counted the request before.
-  test.each([
-    ['was revoked', 401, ['RateLimit: "failed-authentications"']],
-    ['belongs to an organization that was suspended', 403, null],
-  ] as const)('a key that %s while the body of its request arrived starts nothing', async (what, status, limits) => {
+  test.each<[what: string, status: number, limits: string[] | null, refuse: (id: string) => Promise<unknown>]>([
+    [
+      'was revoked',
+      401,
+      ['RateLimit: "failed-authentications"'],
+      async (id) => await revokeApiKey(gateway.db, gateway.organization.id, { id }),
+    ],
+    ['belongs to an organization that was suspended', 403, null, async () => await suspend(true)],
+  ])('a key that %s while the body of its request arrived starts nothing', async (_what, status, limits, refuse) => {
     const { key, apiKey } = await issue()
     const workflow = await gateway.createWorkflow()
     const published = gateway.published.length
@@ -164,12 +171,10 @@ describe('the cache', () => {
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
     )
     await waitUntil(async () => (await reading()) === 1)
-    if (what === 'was revoked') await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    else await suspend(true)
+    await refuse(apiKey.id)
     await waitUntil(async () => (await gateway.get(ORGANIZATION, { key, url })).status === status)
     connection.write(body)
     const received = await connection.ended
-    await suspend(false)
     expect(parseAnswer(received)?.status).toBe(status)
     expect(received.match(/^RateLimit: "[\w-]+"/gm)).toEqual(limits)
     expect(gateway.published).toHaveLength(published)

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { foldCase } from '@workflow-service/database'
-import { ApiError, type Logger } from '@workflow-service/service-kit'
+import type { Logger } from '@workflow-service/service-kit'
 import {
   createLocalLimiter,
   createSharedLimiter,
   type Limiter,
-  type LimitState,
   networkOf,
   type Quota,
+  rateLimited,
 } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
 
@@ -60,15 +60,6 @@ export function createSignInLimits(store: LimitStore) {
       accounts.close()
     },
   }
-}
-
-/** Creates a 429, which says to a person when to try again. */
-export function rateLimited(what: string, { resetMs }: Pick<LimitState, 'resetMs'>): ApiError {
-  const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
-  const [count, unit] = seconds > 90 ? [Math.ceil(seconds / 60), 'minute'] : [seconds, 'second']
-  return new ApiError('rate_limited', `${what} Try again in ${count} ${unit}${count === 1 ? '' : 's'}.`, {
-    headers: { 'Retry-After': String(seconds) },
-  })
 }
 
 /** Returns how long an attempt waits after so many failures. */

@@ -1,9 +1,11 @@
-import { ApiError, type Logger } from '@workflow-service/service-kit'
+import type { Logger } from '@workflow-service/service-kit'
 import {
   createLocalLimiter,
   createSharedLimiter,
   type Limiter,
   type LimitState,
+  rateLimited,
+  secondsUntilReset,
 } from '@workflow-service/service-kit/rate-limit'
 import type { Response } from 'express'
 import type { GatewayConfig } from '../config.ts'
@@ -49,13 +51,10 @@ export function createRateLimits(options: {
      */
     apply(res: Response, policy: RatePolicy, state: LimitState | undefined): void {
       if (!state) return
-      const seconds = Math.max(1, Math.ceil(state.resetMs / 1_000))
       const headers = (res.locals.answerHeaders ??= [])
       headers.push('RateLimit-Policy', `"${policy}";q=${limit};w=${WINDOW_SECONDS}`)
-      headers.push('RateLimit', `"${policy}";r=${state.remaining};t=${seconds}`)
-      if (state.isAllowed) return
-      const message = `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`
-      throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
+      headers.push('RateLimit', `"${policy}";r=${state.remaining};t=${secondsUntilReset(state.resetMs)}`)
+      if (!state.isAllowed) throw rateLimited('Too many requests.', state)
     },
     close: () => limiter?.close(),
   }

@@ -7,9 +7,9 @@ import {
   saveNoticeKinds,
 } from '@workflow-service/database'
 import { orNotFound } from '@workflow-service/service-kit'
+import { rateLimited } from '@workflow-service/service-kit/rate-limit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { type Principal, toInternal } from '../../auth/principal.ts'
-import { rateLimited } from '../../auth/sign-in-limits.ts'
 import { countEndpointRequest } from '../../endpoint-quota.ts'
 import { sendNotice } from '../../notices.ts'
 import type { AppHandlers } from '../app-handlers.ts'
