@@ -24,7 +24,10 @@ export function findAddressError(
 const OWN_ADDRESSES_MAX_AGE_MS = 10_000
 const own = { addresses: new Set<string>(), readAtMs: -Infinity }
 
-/** Reads the interfaces again after 10 s: they change when a container joins a network. */
+/**
+ * Reads the interfaces again after 10 s: they change when a container joins a network. Not named are new addresses and
+ * those of an interface without a carrier: `openConnection` refuses them.
+ */
 function isAddressOfThisMachine(address: string): boolean {
   const nowMs = performance.now()
   if (nowMs - own.readAtMs > OWN_ADDRESSES_MAX_AGE_MS) {

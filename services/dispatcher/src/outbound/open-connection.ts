@@ -16,6 +16,7 @@ import {
   type UnansweredOutcome,
   unreachableOutcome,
 } from './outbound-result.ts'
+import type { Subnets } from './parse-subnets.ts'
 
 /** After this time without a connection, the next address is tried in parallel. */
 const NEXT_ADDRESS_AFTER_MS = 500
@@ -28,12 +29,14 @@ export type Connect = (options: TcpNetConnectOpts) => Socket
 
 /**
  * Connects to one of `addresses`, which must have been checked. The name is not looked up again, and the address of the
- * peer is compared with the checked ones before a byte is written. Resolves to the outcome of the request if there is
- * no connection; after an abort, to either.
+ * peer is compared with the checked ones before a byte is written. A connection whose two ends have the same address
+ * stays on this machine: it is refused unless the address is in `allowed`. Resolves to the outcome of the request if
+ * there is no connection; after an abort, to either.
  */
 export function openConnection(
   addresses: readonly string[],
   port: number,
+  allowed: Subnets,
   signal: AbortSignal,
   connect: Connect = netConnect,
 ): Promise<Socket | UnansweredOutcome> {
@@ -55,12 +58,15 @@ export function openConnection(
     const socket = destroyOnAbort(connect({ ...target, port, noDelay: true }), signal)
     socket.once('error', (error) => resolve(toConnectOutcome(error)))
     socket.once('connect', () => {
-      if (socket.remoteAddress !== undefined && checked.has(toCanonical(socket.remoteAddress))) {
-        resolve(socket)
-        return
-      }
-      socket.destroy()
-      resolve(unreachableOutcome('other', 'the connection went to an address that was not checked'))
+      const { localAddress, remoteAddress } = socket
+      if (remoteAddress === undefined || !checked.has(toCanonical(remoteAddress))) {
+        socket.destroy()
+        resolve(unreachableOutcome('other', 'the connection went to an address that was not checked'))
+      } else if (remoteAddress === localAddress && !allowed.contains(remoteAddress)) {
+        socket.destroy()
+        const internalDetail = `${remoteAddress} is an address of the service itself`
+        resolve({ kind: 'refused', detail: 'the address of the endpoint is not publicly reachable', internalDetail })
+      } else resolve(socket)
     })
   })
 }

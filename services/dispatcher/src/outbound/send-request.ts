@@ -119,7 +119,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
         return outcome
       }
       progress.phase = 'connect'
-      connection = await openConnection(addresses, port, progress.signal, options.connect)
+      connection = await openConnection(addresses, port, allowed, progress.signal, options.connect)
     } else {
       progress.phase = 'connect'
       connection = await openTunnelInTime(egressProxy, host, port, request.deadlineMs, progress)

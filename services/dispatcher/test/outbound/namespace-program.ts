@@ -13,6 +13,9 @@ import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { address, nameServer } from './name-server.ts'
 
 const own = '93.184.215.1'
+/** Of an interface that has no carrier, which Node does not name. */
+const unnamedIpv4 = '93.184.216.1'
+const unnamedIpv6 = '2606:4701::1'
 const publicIpv4 = '93.184.215.14'
 const publicIpv6 = '2606:4700::14'
 
@@ -41,6 +44,10 @@ run(`ip link set there netns ${endpoint.pid}`)
 run(`ip addr add ${own}/24 dev here`)
 run('ip -6 addr add 2606:4700::1/64 dev here nodad')
 run('ip link set here up')
+run('ip link add idle type veth peer name nowhere')
+run(`ip addr add ${unnamedIpv4}/24 dev idle`)
+run(`ip -6 addr add ${unnamedIpv6}/64 dev idle nodad`)
+run('ip link set idle up')
 run(`${inEndpoint} ip addr add ${publicIpv4}/24 dev there`)
 run(`${inEndpoint} ip -6 addr add ${publicIpv6}/64 dev there nodad`)
 run(`${inEndpoint} ip link set there up`)
@@ -65,6 +72,7 @@ const dns = await nameServer(({ name, type }, before) => {
   if (name === 'both.example.com') return records(publicIpv4, publicIpv6)
   if (name === 'turning.example.com') return records(before === 0 ? publicIpv4 : '127.0.0.1')
   if (name === 'own.example.com') return records(own)
+  if (name === 'unnamed.example.com') return records(unnamedIpv4)
   if (name === 'silent.example.com') return records('93.184.215.99')
   return { code: 'NXDOMAIN' as const }
 })
@@ -110,6 +118,9 @@ const findings = {
   turningThen: await post('turning.example.com'),
   own: await post(own),
   ownName: await post('own.example.com'),
+  unnamedIpv4: await post(unnamedIpv4),
+  unnamedIpv6: await post(`[${unnamedIpv6}]`),
+  unnamedName: await post('unnamed.example.com'),
   loopback: await post('127.0.0.1'),
   silent: await post('silent.example.com', 1_000),
   questionsForTurning: dns.questions.filter(({ name }) => name === 'turning.example.com').length,
