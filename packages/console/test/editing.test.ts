@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
-import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
 import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { loseAnswer } from './support/lose-answer.ts'
@@ -309,19 +309,19 @@ test('a scheduled start or an evaluation whose answer was lost is made once when
   const params = { workflow_id: workflowId }
   const newCase = { name: 'A', context: 'order_id: A-1', expected: [], version: null }
   await owner.call('saveCase', { params: { ...params, case_id: newId() }, body: newCase })
-  const makeTwice = async (path: string, button: string) => {
+  const makeTwice = async (path: string, button: string, failed: Locator) => {
     await loseAnswer(page, `**/app/workflows/${workflowId}/${path}`)
     await press(page, button)
-    await page.getByText('The server cannot be reached.').waitFor()
+    await failed.getByText('The server cannot be reached.').waitFor()
     await press(page, button)
   }
   await show(page, `/workflows/${workflowId}/schedule`)
-  await makeTwice('auto-run/start', 'Run now as scheduled')
+  await makeTwice('auto-run/start', 'Run now as scheduled', page.getByRole('region', { name: 'Messages' }))
   await page.waitForURL('**/runs/*')
   const { data: runs } = await owner.call('listRuns')
   expect(runs.filter(({ origin }) => origin === 'auto_run')).toHaveLength(1)
   await follow(page, `/workflows/${workflowId}/cases`)
-  await makeTwice('evaluations', 'Try the case')
+  await makeTwice('evaluations', 'Try the case', page.getByRole('main'))
   await page.getByRole('dialog').waitFor()
   expect((await owner.call('listEvaluations', { params })).data).toHaveLength(1)
 })

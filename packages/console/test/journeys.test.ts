@@ -236,7 +236,8 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
   const opened = Promise.withResolvers<void>()
-  await page.route(`**${APP_ROUTES.listWorkflows.path}?*`, async (route) => {
+  const isList = ({ pathname }: URL) => pathname === APP_ROUTES.listWorkflows.path
+  await page.route(isList, async (route) => {
     await opened.promise
     await route.fallback()
   })
