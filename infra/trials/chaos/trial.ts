@@ -111,6 +111,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     incidents,
   })
   if (!compact) {
+    // Its runs wait for the dispatcher, so that their times are not those of a kill alone.
+    incidents.push({ name: 'dispatcher', isPause: true, beganAt: Date.now(), endedAt: Infinity })
     const newcomer = { ...pauses, callers: 1, name: 'newcomer ', startsPerSession: 1 }
     load.push(await interruptBeforeClaim(pool, dispatcher, runners, () => startCallers(system, customer, newcomer)))
   }
