@@ -209,7 +209,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.goBack()
   await press(page, 'Stay here')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved.').first().waitFor()
+  await page.getByRole('button', { name: 'Revert' }).waitFor({ state: 'detached' })
 
   await follow(page, `/workflows/${workflowId}/history`)
   await page.getByRole('row').filter({ hasText: 'Files' }).nth(1).getByRole('link').click()

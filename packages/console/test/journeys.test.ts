@@ -199,6 +199,8 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   await page.getByRole('heading', { name: 'API keys' }).and(page.locator(':focus')).waitFor()
 })
 
+const isListOfWorkflows = ({ pathname }: URL) => pathname === APP_ROUTES.listWorkflows.path
+
 test('a person of two organizations sees one at a time, exports one and deletes it', async () => {
   browser.expectProblem(/40[134]/)
   const page = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
@@ -236,8 +238,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
   const opened = Promise.withResolvers<void>()
-  const isList = ({ pathname }: URL) => pathname === APP_ROUTES.listWorkflows.path
-  await page.route(isList, async (route) => {
+  await page.route(isListOfWorkflows, async (route) => {
     await opened.promise
     await route.fallback()
   })
