@@ -128,6 +128,9 @@ describe('batchCalls', () => {
     release()
     await expect(late).rejects.toThrow('too late')
     expect(await Promise.all([first, rest])).toEqual([0, 2])
+    const alone = call(3)
+    nowMs = 202
+    await expect(alone).rejects.toThrow('too late')
     expect(batches).toEqual([[0], [2]])
   })
 })
