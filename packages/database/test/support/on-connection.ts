@@ -19,9 +19,14 @@ export function onConnection(client: PoolClient): Pick<Database, 'pool' | 'prism
 }
 
 function createDatabaseOn(client: PoolClient): Pick<Database, 'pool' | 'prisma'> {
+  let previous: Promise<unknown> = Promise.resolve()
+  /** Reads that begin at once follow each other: a connection takes one statement at a time. */
   const query = async (statement: string | QueryConfig, values?: unknown[]) => {
     const text = typeof statement === 'string' ? statement : statement.text
-    return /^(BEGIN|COMMIT|ROLLBACK)$/.test(text) ? NOTHING : await client.query(statement, values)
+    if (/^(BEGIN|COMMIT|ROLLBACK)$/.test(text)) return NOTHING
+    const result = previous.then(() => client.query(statement, values))
+    previous = result.catch(() => {})
+    return await result
   }
   const inner = { query, on: () => {}, off: () => {}, removeListener: () => {}, release: () => {} }
   const connect = async () => await Promise.resolve(inner)
