@@ -34,7 +34,7 @@ const UNFINISHED: readonly RunStatus[] = ['queued', 'running', 'waiting']
 export async function followRuns(
   ctx: OrganizationContext,
   filter: RunFilter,
-  newest: readonly RunRow[],
+  readNewest: () => Promise<readonly RunRow[]>,
   { json: isJson, timeout }: FollowOptions,
 ): Promise<PrintedResult> {
   const { db, organization } = ctx
@@ -50,10 +50,13 @@ export async function followRuns(
     const ids = runs.map((row) => row.workflow_id)
     printRows(runs, isJson ? [] : runColumns(await findWorkflowNames(db, organization.id, ids)))
   }
-  let newestMs = (newest[0]?.created_at ?? (await readClock(db.pool))).getTime()
+  let newestMs = (await readClock(db.pool)).getTime()
   const unfinished = await Promise.all(UNFINISHED.map(async (status) => await read({ status })))
+  const known = await readSince(newestMs - OVERLAP_MS)
+  // After what is known, so that a run that comes or changes meanwhile is printed here or by the first poll.
+  const newest = await readNewest()
   /** What the last poll read: each run that had not ended, or that the next one may read again. */
-  let seen = byId([...unfinished.flat(), ...(await readSince(newestMs - OVERLAP_MS)), ...newest])
+  let seen = byId([...unfinished.flat(), ...known, ...newest])
   await print(newest.toReversed())
   while (!signal.aborted) {
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})

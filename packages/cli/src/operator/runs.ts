@@ -122,8 +122,9 @@ export async function list(ctx: OrganizationContext, options: ListOptions): Prom
   const filter = { status, workflowId, sessionId, since, until, limit }
   const isSearched = await needsSearch(db, organization.id, { ...filter, search })
   const found = isSearched && (await searchAllRuns(ctx, { ...filter, search }))
-  const runs = await listRuns(db, organization.id, found ? { ids: found, limit } : filter)
-  if (options.follow) return await followRuns(ctx, filter, runs, options)
+  const read = async () => await listRuns(db, organization.id, found ? { ids: found, limit } : filter)
+  if (options.follow) return await followRuns(ctx, filter, read, options)
+  const runs = await read()
   const ids = runs.map((row) => row.workflow_id)
   const names = await findWorkflowNames(db, organization.id, ids)
   const hints = await findHints(ctx, runs)
