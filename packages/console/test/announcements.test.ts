@@ -99,7 +99,7 @@ test('fields that find say when there is nothing, and how much there is', async 
   expect(await page.getByRole('listbox', { name: 'Found' }).getByRole('option').count()).toBe(1)
 })
 
-test('new rows are announced once', async () => {
+test('new rows are announced once, and shown when asked for', async () => {
   const { owner, page, workflowId } = await openFilled('/runs')
   await page.evaluate(`{
     const region = document.querySelector('[data-announcements="true"]')
@@ -119,8 +119,10 @@ test('new rows are announced once', async () => {
   await announced(page, 'Nothing found.')
   expect(await page.evaluate('said')).toEqual(['New runs', 'Nothing found.'])
   await page.keyboard.press('Escape')
+  expect(await page.getByRole('rowheader').count()).toBe(2)
   await button(page, '2 new').press('Enter')
   await page.getByRole('rowheader').first().locator('.row-link:focus').waitFor()
+  expect(await page.getByRole('rowheader').count()).toBe(4)
 })
 
 test('the buttons of payloads that wait have names of their own, and the hours of a chart are read as a list', async () => {

@@ -20,37 +20,42 @@ function startRequests() {
     await new Promise(setImmediate)
     return begun.map(({ name }) => name)
   }
-  return { begun, send, names }
+  const endAll = async (requests: readonly Promise<void>[]): Promise<void> => {
+    const pending = new Set(requests)
+    for (const each of requests) void each.catch(() => {}).then(() => pending.delete(each))
+    while (pending.size > 0) {
+      for (const request of begun) request.end()
+      await names()
+    }
+    await Promise.all(requests)
+  }
+  return { begun, send, names, endAll }
 }
 
 describe('the shares of operations', () => {
   test('leave turns to other organizations, and in an organization to other people', async () => {
-    const { begun, send, names } = startRequests()
+    const { begun, send, names, endAll } = startRequests()
     const requests = Array.from({ length: 20 }, () => send('a1', 'listRuns', person('a', '1')))
     requests.push(send('a2', 'listRuns', person('a', '2')), send('b', 'listRuns', person('b', '3')))
     expect(await names()).toEqual(['a1', 'a1', 'a2', 'b'])
     begun[0]?.end()
     expect(await names()).toEqual(['a1', 'a1', 'a2', 'b', 'a1'])
-    for (const request of begun) request.end()
-    while ((await names()).length < requests.length) for (const request of begun) request.end()
-    for (const request of begun) request.end()
-    await Promise.all(requests)
+    await endAll(requests)
   })
 
   test('let one heavy operation of an organization run at a time, beside its small ones and the heavy ones of others', async () => {
-    const { begun, send, names } = startRequests()
+    const { begun, send, names, endAll } = startRequests()
     const requests = ['1', '2'].map((userId) => send(`export ${userId}`, 'exportManifest', person('a', userId)))
     requests.push(send('a', 'listRuns', person('a', '1')), send('b', 'getUsage', person('b', '3')))
     expect((await names()).toSorted()).toEqual(['a', 'b', 'export 1'])
     begun[0]?.end()
     while ((await names()).length < 4) await new Promise((resolve) => setTimeout(resolve, 1))
     expect((await names()).at(-1)).toBe('export 2')
-    for (const request of begun) request.end()
-    await Promise.all(requests)
+    await endAll(requests)
   })
 
   test('count a list as heavy when it is searched', async () => {
-    const { begun, send, names } = startRequests()
+    const { send, names, endAll } = startRequests()
     const owner = person('a', '1')
     const requests = ['listRuns', 'listDeliveries'].map((id) => send(id, id, owner, '/?limit=9&search=needle'))
     requests.push(send('not searched', 'listRuns', owner, '/?search='))
@@ -59,23 +64,18 @@ describe('the shares of operations', () => {
     requests.push(send('searched log', 'listAllDeliveries', person('b', '2'), '/?source_id=x&search=needle'))
     requests.push(send('export', 'exportManifest', person('b', '2')))
     expect(await names()).not.toContain('export')
-    for (const request of begun) request.end()
-    while ((await names()).length < requests.length) await new Promise((resolve) => setTimeout(resolve, 1))
-    for (const request of begun) request.end()
-    await Promise.all(requests)
+    await endAll(requests)
   })
 
   test('keep no turn of reads while an endpoint or a hash is waited for, and let few strangers of a network sign in at once', async () => {
-    const { begun, send, names } = startRequests()
+    const { send, names, endAll } = startRequests()
     const requests = Array.from({ length: 60 }, () => send('save', 'saveWebhookSource', person('a', '1')))
     const strangers = Array.from({ length: 400 }, (_, index) => stranger(`203.0.113.${index % 20}`))
     requests.push(...strangers.map((each) => send('sign-in', 'signIn', each)))
     requests.push(send('save', 'saveWebhookSource', person('b', '2')), send('read', 'listRuns', person('a', '1')))
     expect((await names()).slice(-2)).toEqual(['save', 'read'])
     expect((await names()).filter((name) => name === 'sign-in')).toHaveLength(200)
-    while ((await names()).length < requests.length) for (const request of begun) request.end()
-    for (const request of begun) request.end()
-    await Promise.all(requests)
+    await endAll(requests)
   })
 
   test('let what waited for an endpoint read in turn with other requests', async () => {
@@ -96,15 +96,14 @@ describe('the shares of operations', () => {
   })
 
   test('count the networks of one IPv6 subscriber as one, so that it leaves turns to others', async () => {
-    const { begun, send, names } = startRequests()
+    const { send, names, endAll } = startRequests()
     // As many as sign in at once, and as many as wait.
     const subscriber = Array.from({ length: 800 }, (_, index) => stranger(`2001:db8:7:${index.toString(16)}::1`))
     const requests = subscriber.map((each) => send('flood', 'signIn', each).catch(() => {}))
     requests.push(send('other', 'signIn', stranger('2001:db8:8::1')))
     expect(await names()).toEqual([...Array.from({ length: 10 }, () => 'flood'), 'other'])
-    while ((await names()).length < 211) for (const request of begun) request.end()
-    for (const request of begun) request.end()
-    await Promise.all(requests)
+    await endAll(requests)
+    expect(await names()).toHaveLength(211)
   })
 
   test('let heavy requests of an organization wait before their bodies are read, and refuse them when many wait', async () => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { afterEach, expect, test } from '@jest/globals'
 import { createChangeNotifier } from '@workflow-service/database'
 import { close, createCapturedLogger, listen, waitUntil } from '@workflow-service/testkit'
 import type { Response } from 'express'
@@ -27,40 +27,38 @@ async function openStream(person: TestPerson, url = app.url) {
   return stream
 }
 
-describe('The stream of events', () => {
-  test('sends the topics that changed in the organization, of all processes', async () => {
-    const { member, owner, id } = app.organization
-    const [mine, alsoMine] = [await openStream(member), await openStream(owner)]
-    const others = await openStream((await app.createOrganization()).member)
-    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' }
-    expect(mine).toMatchObject({ status: 200, headers })
-    await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
-    const sender = createChangeNotifier({ db: app.db, onError: () => {} })
-    sender.add(id, 'runs', 'sessions')
-    await sender.close()
-    await waitUntil(() => mine.text.includes('data: {"topics":["runs","sessions"]}\n\n'))
-    await waitUntil(() => alsoMine.text.includes('"sessions"'))
-    await app.call(member, 'createSession', { body: { id: crypto.randomUUID() } })
-    await waitUntil(() => mine.text.endsWith('data: {"topics":["sessions"]}\n\n'))
-    expect(others.text).not.toContain('data')
-  })
+test('The stream of events sends the topics that changed in the organization, of all processes', async () => {
+  const { member, owner, id } = app.organization
+  const [mine, alsoMine] = [await openStream(member), await openStream(owner)]
+  const others = await openStream((await app.createOrganization()).member)
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' }
+  expect(mine).toMatchObject({ status: 200, headers })
+  await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
+  const sender = createChangeNotifier({ db: app.db, onError: () => {} })
+  sender.add(id, 'runs', 'sessions')
+  await sender.close()
+  await waitUntil(() => mine.text.includes('data: {"topics":["runs","sessions"]}\n\n'))
+  await waitUntil(() => alsoMine.text.includes('"sessions"'))
+  await app.call(member, 'createSession', { body: { id: crypto.randomUUID() } })
+  await waitUntil(() => mine.text.endsWith('data: {"topics":["sessions"]}\n\n'))
+  expect(others.text).not.toContain('data')
+})
 
-  test('is refused beyond 12 of a person', async () => {
-    const { admin } = app.organization
-    for (let count = 0; count < 12; count += 1) expect((await openStream(admin)).status).toBe(200)
-    expect((await openStream(admin)).status).toBe(429)
-    open.pop()
-    open.pop()?.destroy()
-    await waitUntil(async () => (await openStream(admin)).status === 200)
-  })
+test('The stream of events is refused beyond 12 of a person', async () => {
+  const { admin } = app.organization
+  for (let count = 0; count < 12; count += 1) expect((await openStream(admin)).status).toBe(200)
+  expect((await openStream(admin)).status).toBe(429)
+  open.pop()
+  open.pop()?.destroy()
+  await waitUntil(async () => (await openStream(admin)).status === 200)
+})
 
-  test('ends at once when the application stops', async () => {
-    const another = await app.startAnother()
-    const stream = await openStream(app.organization.owner, another.url)
-    await another.stop()
-    await waitUntil(() => stream.hasEnded)
-    expect(stream.text).toBe('retry: 3000\n\n')
-  })
+test('The stream of events ends at once when the application stops', async () => {
+  const another = await app.startAnother()
+  const stream = await openStream(app.organization.owner, another.url)
+  await another.stop()
+  await waitUntil(() => stream.hasEnded)
+  expect(stream.text).toBe('retry: 3000\n\n')
 })
 
 /** Serves streams with other intervals; `openAs` opens one of a person. */
@@ -90,37 +88,35 @@ async function ownerOf({ accountId, userId, organizationId }: TestPerson) {
   return { userId, organizationId, signInId: id }
 }
 
-describe('An open stream', () => {
-  test('gets a heartbeat, and is cut off when its reader does not read', async () => {
-    const { member, id: organizationId } = app.organization
-    await withStreams({ heartbeatMs: 20 }, async (openAs, streams) => {
-      const stream = await openAs(member)
-      await waitUntil(() => stream.text.includes(':\n\n'))
-      streams.publish({ organizationId, topics: ['runs'] })
-      await waitUntil(() => stream.text.includes('data: {"topics":["runs"]}\n\n'))
-      expect(stream.hasEnded).toBe(false)
-      open.at(-1)?.pause()
-      // More than waits for a connection.
-      for (let n = 0; n < 10_000; n += 1) streams.publish({ organizationId, topics: ['runs'] })
-      await waitUntil(() => streams.countOf(member) === 0)
-    })
+test('An open stream gets a heartbeat, and is cut off when its reader does not read', async () => {
+  const { member, id: organizationId } = app.organization
+  await withStreams({ heartbeatMs: 20 }, async (openAs, streams) => {
+    const stream = await openAs(member)
+    await waitUntil(() => stream.text.includes(':\n\n'))
+    streams.publish({ organizationId, topics: ['runs'] })
+    await waitUntil(() => stream.text.includes('data: {"topics":["runs"]}\n\n'))
+    expect(stream.hasEnded).toBe(false)
+    open.at(-1)?.pause()
+    // More than waits for a connection.
+    for (let n = 0; n < 10_000; n += 1) streams.publish({ organizationId, topics: ['runs'] })
+    await waitUntil(() => streams.countOf(member) === 0)
   })
+})
 
-  test.each([
-    ['the sign-in ends', `DELETE FROM sign_ins WHERE account_id = $1`],
-    ['the person loses the role', `UPDATE users SET role = NULL WHERE account_id = $1`],
-    ['the person is deactivated', `UPDATE users SET deactivated_at = now() WHERE account_id = $1`],
-    ['the person works in another organization', `UPDATE sign_ins SET organization_id = NULL WHERE account_id = $1`],
-  ])('ends when %s, and does not count as a use of the sign-in', async (_name, change) => {
-    const { member, owner } = await app.createOrganization()
-    await app.db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - interval '1 hour'`)
-    await withStreams({ recheckMs: 20 }, async (openAs) => {
-      const [one, other] = [await openAs(member), await openAs(owner)]
-      await app.db.pool.query(change, [member.accountId])
-      await waitUntil(() => one.hasEnded)
-      expect(other.hasEnded).toBe(false)
-      const { lastSeenAt } = await app.db.prisma.signIn.findFirstOrThrow({ where: { accountId: owner.accountId } })
-      expect(Date.now() - lastSeenAt.getTime()).toBeGreaterThan(60_000)
-    })
+test.each([
+  ['the sign-in ends', `DELETE FROM sign_ins WHERE account_id = $1`],
+  ['the person loses the role', `UPDATE users SET role = NULL WHERE account_id = $1`],
+  ['the person is deactivated', `UPDATE users SET deactivated_at = now() WHERE account_id = $1`],
+  ['the person works in another organization', `UPDATE sign_ins SET organization_id = NULL WHERE account_id = $1`],
+])('An open stream ends when %s, and does not count as a use of the sign-in', async (_name, change) => {
+  const { member, owner } = await app.createOrganization()
+  await app.db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - interval '1 hour'`)
+  await withStreams({ recheckMs: 20 }, async (openAs) => {
+    const [one, other] = [await openAs(member), await openAs(owner)]
+    await app.db.pool.query(change, [member.accountId])
+    await waitUntil(() => one.hasEnded)
+    expect(other.hasEnded).toBe(false)
+    const { lastSeenAt } = await app.db.prisma.signIn.findFirstOrThrow({ where: { accountId: owner.accountId } })
+    expect(Date.now() - lastSeenAt.getTime()).toBeGreaterThan(60_000)
   })
 })

@@ -50,6 +50,7 @@ const data = useDataApp({
   }),
 })
 
+const TOMORROW = new Date(Date.now() + 86_400_000).toISOString()
 let organization: TestOrganization
 beforeEach(async () => {
   mails.length = 0
@@ -57,6 +58,15 @@ beforeEach(async () => {
   isRefusing = false
   organization = await data.app.createOrganization()
 })
+
+/** What an application has that makes and sends notices. */
+function createContext() {
+  const { config, db } = data.app
+  const { logger, lines } = createCapturedLogger({ service: 'app' })
+  const mailLimiter = createLimiter(MAIL_QUOTA, { url: undefined, logger })
+  const addressLimiter = createLimiter(ADDRESS_QUOTA, { url: undefined, logger })
+  return { ctx: { config, db, logger, mailLimiter, addressLimiter } as unknown as AppServiceContext, lines }
+}
 
 const list = async () => (await data.call(organization.admin, 'getNotices')).body.data
 
@@ -155,8 +165,7 @@ describe('Notices', () => {
     for (let n = 1; n <= 50; n += 1) {
       await data.addDelivery(failing, { outcome: 'rejected', createdAt: new Date(Date.now() - n * 15_000) })
     }
-    const soon = new Date(Date.now() + 86_400_000).toISOString()
-    const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: soon }
+    const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: TOMORROW }
     await data.call(admin, 'createApiKey', { body: key })
     await recordNotices(data.app.db, id, true)
     await recordNotices(data.app.db, id, true)
@@ -165,7 +174,7 @@ describe('Notices', () => {
       '50 × Stock: rejected',
       expect.stringMatching(/^Billing was paused by /),
       expect.stringMatching(/^Stock is failing: 50 payloads in a row were not accepted since 20\S{8} \d\d:\d\d UTC$/),
-      `The API key CI expires on ${soon.slice(0, 16).replace('T', ' ')} UTC`,
+      `The API key CI expires on ${TOMORROW.slice(0, 16).replace('T', ' ')} UTC`,
     ])
   })
 
@@ -209,18 +218,10 @@ describe('Notices', () => {
     )
     for (const each of [organization, other]) {
       await data.call(each.admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
-      const key = {
-        id: newId(),
-        name: 'CI',
-        scopes: ['read'],
-        expires_at: new Date(Date.now() + 86_400_000).toISOString(),
-      }
+      const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: TOMORROW }
       await data.call(each.admin, 'createApiKey', { body: key })
     }
-    const { logger, lines } = createCapturedLogger({ service: 'app' })
-    const mailLimiter = createLimiter(MAIL_QUOTA, { url: undefined, logger })
-    const addressLimiter = createLimiter(ADDRESS_QUOTA, { url: undefined, logger })
-    const ctx = { config, db, logger, mailLimiter, addressLimiter } as unknown as AppServiceContext
+    const { ctx, lines } = createContext()
     await makeNotices(ctx, new AbortController().signal)
     await db.pool.query('ALTER TABLE notices DROP CONSTRAINT broken')
     expect(lines).toMatchObject([{ msg: 'notice.not_made', organization_id: organization.id }])
@@ -246,11 +247,8 @@ describe('Notices', () => {
   })
 
   test('flood no address: who set it need not be its owner', async () => {
-    const { db, config } = data.app
-    const { logger } = createCapturedLogger({ service: 'app' })
-    const mailLimiter = createLimiter(MAIL_QUOTA, { url: undefined, logger })
-    const addressLimiter = createLimiter(ADDRESS_QUOTA, { url: undefined, logger })
-    const ctx = { config, db, logger, mailLimiter, addressLimiter } as unknown as AppServiceContext
+    const { db } = data.app
+    const { ctx } = createContext()
     const other = await data.app.createOrganization()
     const others = [other, await data.app.createOrganization(), await data.app.createOrganization()]
     const address = 'Victim@example.com'

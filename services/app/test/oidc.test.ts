@@ -1,6 +1,6 @@
 import { generateKeyPairSync, hash } from 'node:crypto'
 import { createServer } from 'node:http'
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { close, listen } from '@workflow-service/testkit'
 import { localPath } from '../src/routes/identity/oidc.ts'
@@ -82,6 +82,7 @@ beforeAll(async () => {
   })
 })
 afterAll(() => close(server))
+beforeEach(() => void (provider.person = GRACE))
 
 const app = useTestApp(() => ({
   OIDC_ISSUER: provider.issuer,
@@ -173,7 +174,6 @@ describe('Sign-in with OpenID Connect', () => {
   test.each(['state', 'nonce', 'verifier'])(
     'refuses an answer when the %s is that of another attempt',
     async (field) => {
-      provider.person = GRACE
       const [cookies, others]: [Cookies, Cookies] = [new Map(), new Map()]
       const answer = await goToProvider(cookies)
       await goToProvider(others)
@@ -185,7 +185,6 @@ describe('Sign-in with OpenID Connect', () => {
   )
 
   test('refuses a token that another key has signed', async () => {
-    provider.person = GRACE
     // The first process remembers the provider's key.
     const other = await app.startAnother()
     const signInThere = async () => {
@@ -211,7 +210,6 @@ describe('Sign-in with OpenID Connect', () => {
   })
 
   test('works in two tabs at once, and keeps the page that was wanted when it is cancelled at the provider', async () => {
-    provider.person = GRACE
     const cookies: Cookies = new Map()
     const answers = []
     // More than a cookie can have.
@@ -230,7 +228,6 @@ describe('Sign-in with OpenID Connect', () => {
   })
 
   test('begins or ends at an application of 1.0.0, which keeps one attempt', async () => {
-    provider.person = GRACE
     const cookies: Cookies = new Map()
     await goToProvider(cookies)
     const answer = await goToProvider(cookies, '?next=%2Fruns')
@@ -247,7 +244,6 @@ describe('Sign-in with OpenID Connect', () => {
   })
 
   test('is enough to accept the invitation of its address to another organization, soon after it', async () => {
-    provider.person = GRACE
     const { token } = await signIn()
     const other = await app.createOrganization()
     const link = await invite('GRACE@acme.test', other)
@@ -292,7 +288,6 @@ describe('Sign-in with OpenID Connect', () => {
       expect([next, localPath(next)]).toEqual([next, '/'])
     }
     expect(localPath('/runs?status=failed')).toBe('/runs?status=failed')
-    provider.person = GRACE
     expect((await signIn('?next=%2F%2Fattacker.example')).location).toBe('/')
   })
 })

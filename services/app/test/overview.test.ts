@@ -21,135 +21,133 @@ async function rollUpFrom(hour: Date): Promise<void> {
   ])
 }
 
-describe('The overview', () => {
-  test('has the first steps, the counts of the last day, and what needs attention', async () => {
-    const { pool } = data.app.db
-    const organization = await data.app.createOrganization()
-    const { id: organizationId, admin } = organization
-    const empty = (await data.call(admin, 'getOverview')).body
-    const steps = { has_verified_source: false, has_startable_workflow: false, has_api_key: false }
-    const later = { has_run: false, has_delivery: false }
-    const nothing = { starts: {}, deliveries: {}, waiting_runs: 0, attention: [], budgets: [] }
-    expect(empty).toEqual({ steps: { ...steps, ...later }, ...nothing })
-    const sourceId = await data.saveSource({ name: 'Orders' }, organization)
-    const workflow = await data.createWorkflow('Book orders', null, organizationId)
-    await pool.query(
-      `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name) VALUES ($1, $2, true, 'api', 'API')`,
-      [newId(), workflow],
-    )
-    const body = { id: newId(), name: 'CI', scopes: ['read'], expires_at: null }
-    await data.call(admin, 'createApiKey', { body })
-    const failed = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
-    await data.createRun(workflow, { createdAt: new Date(Date.now() - 5 * HOUR_MS) })
-    const { body: overview } = await data.call(admin, 'getOverview')
-    // Programs started the runs, and the delivery is a verification.
-    expect(overview.steps).toEqual({ ...Object.fromEntries(Object.keys(steps).map((step) => [step, true])), ...later })
-    await pool.query(`UPDATE deliveries SET kind = 'payload' WHERE source_id = $1`, [sourceId])
-    await data.createRun(workflow, { userId: admin.userId })
-    expect((await data.call(admin, 'getOverview')).body.steps).toMatchObject({ has_run: true, has_delivery: true })
-    const count = { count: 1, newest_id: failed }
-    expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: workflow, title: 'Book orders', ...count }])
-    expect(overview.starts['failed']).toBe(1)
-    const waiting = await data.createRun(workflow, { status: 'waiting' })
-    const waitingRuns = async () => (await data.call(admin, 'getOverview')).body.waiting_runs
-    await data.createApproval(waiting, { expiresAt: new Date(0) })
-    expect(await waitingRuns()).toBe(0)
-    await data.createApproval(waiting)
-    expect(await waitingRuns()).toBe(1)
-  })
+test('The overview has the first steps, the counts of the last day, and what needs attention', async () => {
+  const { pool } = data.app.db
+  const organization = await data.app.createOrganization()
+  const { id: organizationId, admin } = organization
+  const empty = (await data.call(admin, 'getOverview')).body
+  const steps = { has_verified_source: false, has_startable_workflow: false, has_api_key: false }
+  const later = { has_run: false, has_delivery: false }
+  const nothing = { starts: {}, deliveries: {}, waiting_runs: 0, attention: [], budgets: [] }
+  expect(empty).toEqual({ steps: { ...steps, ...later }, ...nothing })
+  const sourceId = await data.saveSource({ name: 'Orders' }, organization)
+  const workflow = await data.createWorkflow('Book orders', null, organizationId)
+  await pool.query(
+    `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name) VALUES ($1, $2, true, 'api', 'API')`,
+    [newId(), workflow],
+  )
+  const body = { id: newId(), name: 'CI', scopes: ['read'], expires_at: null }
+  await data.call(admin, 'createApiKey', { body })
+  const failed = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
+  await data.createRun(workflow, { createdAt: new Date(Date.now() - 5 * HOUR_MS) })
+  const { body: overview } = await data.call(admin, 'getOverview')
+  // Programs started the runs, and the delivery is a verification.
+  expect(overview.steps).toEqual({ ...Object.fromEntries(Object.keys(steps).map((step) => [step, true])), ...later })
+  await pool.query(`UPDATE deliveries SET kind = 'payload' WHERE source_id = $1`, [sourceId])
+  await data.createRun(workflow, { userId: admin.userId })
+  expect((await data.call(admin, 'getOverview')).body.steps).toMatchObject({ has_run: true, has_delivery: true })
+  const count = { count: 1, newest_id: failed }
+  expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: workflow, title: 'Book orders', ...count }])
+  expect(overview.starts['failed']).toBe(1)
+  const waiting = await data.createRun(workflow, { status: 'waiting' })
+  const waitingRuns = async () => (await data.call(admin, 'getOverview')).body.waiting_runs
+  await data.createApproval(waiting, { expiresAt: new Date(0) })
+  expect(await waitingRuns()).toBe(0)
+  await data.createApproval(waiting)
+  expect(await waitingRuns()).toBe(1)
+})
 
-  test('groups what failed by source and answer until it is sent again, and hides what a member does not see', async () => {
-    const { admin, member } = data.app.organization
-    const hidden = await data.createWorkflow('Salaries', [])
-    const sourceId = await data.saveSource({ name: 'Attention' })
-    data.endpoint.answerWith({ status: 500 })
-    // The delivery stands for the failed run.
-    const secretRun = await data.createRun(hidden, { status: 'failed' })
-    const [plain, secret] = [await data.send(sourceId), await data.send(sourceId, secretRun)]
-    const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
-    const resend = async (of: string) =>
-      (await data.call(admin, 'resendDelivery', { params: { delivery_id: newId() }, body: { resend_of: of } })).body
-    const group = { kind: 'delivery_not_accepted', id: sourceId, title: 'Attention', code: 'rejected', status: 500 }
-    expect(await groupsOf(admin)).toEqual([
-      {
-        ...group,
-        count: 2,
-        is_more: false,
-        newest_id: secret.id,
-        at: secret.created_at,
-        reason: 'The endpoint answered 500.',
-      },
-    ])
-    expect(await groupsOf(member)).toMatchObject([{ ...group, count: 1, newest_id: plain.id }])
-    // Sent again twice, and rejected again: the newest stands for the payload.
-    await resend(plain.id)
-    const again = await resend(plain.id)
-    expect(await groupsOf(member)).toMatchObject([{ count: 1, newest_id: again.id }])
-    const listed = await data.call(member, 'listAllDeliveries', {
-      query: { source_id: sourceId, needs_attention: 'yes' },
-    })
-    expect(listed.body.data.map(({ id }) => id)).toEqual([again.id])
-    data.endpoint.answerWith({ status: 204 })
-    await resend(plain.id)
-    expect(await groupsOf(member)).toEqual([])
-    expect(await groupsOf(admin)).toMatchObject([{ count: 1, newest_id: secret.id }])
-    data.endpoint.answerWith({ status: 500 })
-    await data.call(admin, 'testWebhookSource', { params: { source_id: sourceId } })
-    const reason = 'The endpoint answered 500.'
-    expect(await groupsOf(member)).toMatchObject([{ kind: 'source_not_verified', id: sourceId, reason }])
+test('The overview groups what failed by source and answer until it is sent again, and hides what a member does not see', async () => {
+  const { admin, member } = data.app.organization
+  const hidden = await data.createWorkflow('Salaries', [])
+  const sourceId = await data.saveSource({ name: 'Attention' })
+  data.endpoint.answerWith({ status: 500 })
+  // The delivery stands for the failed run.
+  const secretRun = await data.createRun(hidden, { status: 'failed' })
+  const [plain, secret] = [await data.send(sourceId), await data.send(sourceId, secretRun)]
+  const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
+  const resend = async (of: string) =>
+    (await data.call(admin, 'resendDelivery', { params: { delivery_id: newId() }, body: { resend_of: of } })).body
+  const group = { kind: 'delivery_not_accepted', id: sourceId, title: 'Attention', code: 'rejected', status: 500 }
+  expect(await groupsOf(admin)).toEqual([
+    {
+      ...group,
+      count: 2,
+      is_more: false,
+      newest_id: secret.id,
+      at: secret.created_at,
+      reason: 'The endpoint answered 500.',
+    },
+  ])
+  expect(await groupsOf(member)).toMatchObject([{ ...group, count: 1, newest_id: plain.id }])
+  // Sent again twice, and rejected again: the newest stands for the payload.
+  await resend(plain.id)
+  const again = await resend(plain.id)
+  expect(await groupsOf(member)).toMatchObject([{ count: 1, newest_id: again.id }])
+  const listed = await data.call(member, 'listAllDeliveries', {
+    query: { source_id: sourceId, needs_attention: 'yes' },
   })
+  expect(listed.body.data.map(({ id }) => id)).toEqual([again.id])
+  data.endpoint.answerWith({ status: 204 })
+  await resend(plain.id)
+  expect(await groupsOf(member)).toEqual([])
+  expect(await groupsOf(admin)).toMatchObject([{ count: 1, newest_id: secret.id }])
+  data.endpoint.answerWith({ status: 500 })
+  await data.call(admin, 'testWebhookSource', { params: { source_id: sourceId } })
+  const reason = 'The endpoint answered 500.'
+  expect(await groupsOf(member)).toMatchObject([{ kind: 'source_not_verified', id: sourceId, reason }])
+})
 
-  test('has no group that a person has marked as done, as far as that person saw it', async () => {
-    const organization = await data.app.createOrganization()
-    const { id: organizationId, admin, member } = organization
-    const sourceId = await data.saveSource({ name: 'Done' }, organization)
-    const secret = await data.createWorkflow('Hidden', [], organizationId)
-    const hidden = await data.createRun(secret, { status: 'failed', error: 'no_destination: No.' })
-    const workflow = await data.createWorkflow('Seen', null, organizationId)
-    const run = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
-    await data.createRun(workflow, { status: 'failed', error: 'delivery_rejected: No.' })
-    const listed = async (code: string) => {
-      const query = { status: 'failed', workflow_id: workflow, needs_attention: code }
-      return (await data.call(member, 'listRuns', { query })).body.data.map(({ id }) => id)
-    }
-    expect([await listed('needs_a_model'), await listed('delivery_rejected')]).toEqual([[run], []])
-    for (const runId of [null, null, hidden]) await data.addDelivery(sourceId, { runId, outcome: 'timed_out' })
-    const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
-    const done = async (person: Caller, kind: string) => {
-      const { id, code, status, at: until } = (await groupsOf(person)).find((group) => group.kind === kind)!
-      return (await data.call(person, 'markAttentionDone', { body: { kind, id, code, status, until } })).body
-    }
-    await data.addDelivery(sourceId, { outcome: 'timed_out', createdAt: new Date(Date.now() + 60_000) })
-    const [newest] = (await groupsOf(member)).filter(({ kind }) => kind === 'delivery_not_accepted')
-    const key = { kind: 'delivery_not_accepted', id: sourceId, code: 'timed_out', status: 204 }
-    expect(newest).toMatchObject({ ...key, count: 3 })
-    const seen = { body: { ...key, until: new Date().toISOString() } }
-    expect((await data.call(member, 'markAttentionDone', seen)).body).toEqual({ done: 2, is_more: false })
-    expect(await groupsOf(member)).toMatchObject([{ newest_id: newest!.newest_id, count: 1 }, { kind: 'run_failed' }])
-    const ofRuns = [{ id: workflow, code: 'needs_a_model', count: 1 }, { id: secret }]
-    expect(await groupsOf(admin)).toMatchObject([{ count: 2 }, ...ofRuns])
-    const ofSecret = { kind: 'run_failed', id: secret, code: 'no_destination', status: null, until: seen.body.until }
-    expect((await data.call(member, 'markAttentionDone', { body: ofSecret })).body.done).toBe(0)
-    for (const _ of ofRuns) expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
-    expect(await done(admin, 'delivery_not_accepted')).toEqual({ done: 2, is_more: false })
-    expect(await groupsOf(admin)).toEqual([])
-    expect(await listed('needs_a_model')).toEqual([])
-    // PostgreSQL reads no such time zone, and has neither this year nor such an integer.
-    for (const until of ['2026-01-01T00:00:00+23:59', '0000-01-01T00:00:00Z']) {
-      expect((await data.call(admin, 'markAttentionDone', { body: { ...key, until } })).body.done).toBe(0)
-    }
-    const tooLarge = { ...seen.body, status: 2 ** 31 }
-    expect((await data.call(admin, 'markAttentionDone', { body: tooLarge })).error.details?.[0]?.field).toBe('status')
-    const { rows } = await data.app.db.pool.query(
-      `SELECT changes FROM audit_events WHERE organization_id = $1 AND action = 'attention.done' ORDER BY id`,
-      [organizationId],
-    )
-    expect(rows).toHaveLength(4)
-    expect(rows[0]!.changes).toEqual([
-      { field: 'reason', old: null, new: 'timed_out 204' },
-      { field: 'deliveries', old: null, new: 2 },
-    ])
-  })
+test('The overview has no group that a person has marked as done, as far as that person saw it', async () => {
+  const organization = await data.app.createOrganization()
+  const { id: organizationId, admin, member } = organization
+  const sourceId = await data.saveSource({ name: 'Done' }, organization)
+  const secret = await data.createWorkflow('Hidden', [], organizationId)
+  const hidden = await data.createRun(secret, { status: 'failed', error: 'no_destination: No.' })
+  const workflow = await data.createWorkflow('Seen', null, organizationId)
+  const run = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
+  await data.createRun(workflow, { status: 'failed', error: 'delivery_rejected: No.' })
+  const listed = async (code: string) => {
+    const query = { status: 'failed', workflow_id: workflow, needs_attention: code }
+    return (await data.call(member, 'listRuns', { query })).body.data.map(({ id }) => id)
+  }
+  expect([await listed('needs_a_model'), await listed('delivery_rejected')]).toEqual([[run], []])
+  for (const runId of [null, null, hidden]) await data.addDelivery(sourceId, { runId, outcome: 'timed_out' })
+  const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
+  const done = async (person: Caller, kind: string) => {
+    const { id, code, status, at: until } = (await groupsOf(person)).find((group) => group.kind === kind)!
+    return (await data.call(person, 'markAttentionDone', { body: { kind, id, code, status, until } })).body
+  }
+  await data.addDelivery(sourceId, { outcome: 'timed_out', createdAt: new Date(Date.now() + 60_000) })
+  const [newest] = (await groupsOf(member)).filter(({ kind }) => kind === 'delivery_not_accepted')
+  const key = { kind: 'delivery_not_accepted', id: sourceId, code: 'timed_out', status: 204 }
+  expect(newest).toMatchObject({ ...key, count: 3 })
+  const seen = { body: { ...key, until: new Date().toISOString() } }
+  expect((await data.call(member, 'markAttentionDone', seen)).body).toEqual({ done: 2, is_more: false })
+  expect(await groupsOf(member)).toMatchObject([{ newest_id: newest!.newest_id, count: 1 }, { kind: 'run_failed' }])
+  const ofRuns = [{ id: workflow, code: 'needs_a_model', count: 1 }, { id: secret }]
+  expect(await groupsOf(admin)).toMatchObject([{ count: 2 }, ...ofRuns])
+  const ofSecret = { kind: 'run_failed', id: secret, code: 'no_destination', status: null, until: seen.body.until }
+  expect((await data.call(member, 'markAttentionDone', { body: ofSecret })).body.done).toBe(0)
+  for (const _ of ofRuns) expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
+  expect(await done(admin, 'delivery_not_accepted')).toEqual({ done: 2, is_more: false })
+  expect(await groupsOf(admin)).toEqual([])
+  expect(await listed('needs_a_model')).toEqual([])
+  // PostgreSQL reads no such time zone, and has neither this year nor such an integer.
+  for (const until of ['2026-01-01T00:00:00+23:59', '0000-01-01T00:00:00Z']) {
+    expect((await data.call(admin, 'markAttentionDone', { body: { ...key, until } })).body.done).toBe(0)
+  }
+  const tooLarge = { ...seen.body, status: 2 ** 31 }
+  expect((await data.call(admin, 'markAttentionDone', { body: tooLarge })).error.details?.[0]?.field).toBe('status')
+  const { rows } = await data.app.db.pool.query(
+    `SELECT changes FROM audit_events WHERE organization_id = $1 AND action = 'attention.done' ORDER BY id`,
+    [organizationId],
+  )
+  expect(rows).toHaveLength(4)
+  expect(rows[0]!.changes).toEqual([
+    { field: 'reason', old: null, new: 'timed_out 204' },
+    { field: 'deliveries', old: null, new: 2 },
+  ])
 })
 
 describe('The usage', () => {
@@ -301,63 +299,61 @@ describe('The usage', () => {
 const found = async (person: Caller, q: string) =>
   (await data.call(person, 'search', { query: { q } })).body.data.map(({ kind, id }) => `${kind} ${id}`)
 
-describe('The search', () => {
-  test('finds by name what the person may see', async () => {
-    const { admin, member, owner } = data.app.organization
-    const workflow = await data.createWorkflow('Žebraß orders')
-    const hidden = await data.createWorkflow('Žebrass salaries', [])
-    const sourceId = await data.saveSource({ name: 'Žebraß source' })
-    const key = { id: newId(), name: 'Žebrass key', scopes: ['read'], expires_at: null }
-    const user = { id: newId(), email: 'z@acme.test', first_name: 'Žebrass', last_name: '', role: 'member' }
-    await data.call(admin, 'createUser', { body: user })
-    await data.call(admin, 'createApiKey', { body: key })
-    const [lookupId, body] = [newId(), { ...lookupIn(data.endpoint.url), name: 'Žebraß look-up', version: null }]
-    await data.call(admin, 'saveLookup', { params: { lookup_id: lookupId }, body })
-    const seen = [`workflow ${workflow}`, `webhook_source ${sourceId}`, `lookup ${lookupId}`, `user ${user.id}`]
-    const all = [...seen, `workflow ${hidden}`, `api_key ${key.id}`]
-    expect((await found(admin, ' žEBRASS')).toSorted()).toEqual(all.toSorted())
-    expect(await found(member, 'žebrass')).toEqual(seen)
-    expect(await found(member, lookupId)).toEqual([`lookup ${lookupId}`])
-    expect(await found(member, 'the owner')).toEqual([`user ${owner.userId}`])
-    const other = await data.app.createOrganization()
-    for (const text of ['žebrass', lookupId]) expect(await found(other.owner, text)).toEqual([])
-  })
+test('The search finds by name what the person may see', async () => {
+  const { admin, member, owner } = data.app.organization
+  const workflow = await data.createWorkflow('Žebraß orders')
+  const hidden = await data.createWorkflow('Žebrass salaries', [])
+  const sourceId = await data.saveSource({ name: 'Žebraß source' })
+  const key = { id: newId(), name: 'Žebrass key', scopes: ['read'], expires_at: null }
+  const user = { id: newId(), email: 'z@acme.test', first_name: 'Žebrass', last_name: '', role: 'member' }
+  await data.call(admin, 'createUser', { body: user })
+  await data.call(admin, 'createApiKey', { body: key })
+  const [lookupId, body] = [newId(), { ...lookupIn(data.endpoint.url), name: 'Žebraß look-up', version: null }]
+  await data.call(admin, 'saveLookup', { params: { lookup_id: lookupId }, body })
+  const seen = [`workflow ${workflow}`, `webhook_source ${sourceId}`, `lookup ${lookupId}`, `user ${user.id}`]
+  const all = [...seen, `workflow ${hidden}`, `api_key ${key.id}`]
+  expect((await found(admin, ' žEBRASS')).toSorted()).toEqual(all.toSorted())
+  expect(await found(member, 'žebrass')).toEqual(seen)
+  expect(await found(member, lookupId)).toEqual([`lookup ${lookupId}`])
+  expect(await found(member, 'the owner')).toEqual([`user ${owner.userId}`])
+  const other = await data.app.createOrganization()
+  for (const text of ['žebrass', lookupId]) expect(await found(other.owner, text)).toEqual([])
+})
 
-  test('finds anything by its id, and runs and deliveries by their request', async () => {
-    const { admin, member } = data.app.organization
-    const other = await data.app.createOrganization()
-    const sourceId = await data.saveSource()
-    const workflow = await data.createWorkflow('By id')
-    const hidden = await data.createWorkflow('Hidden by id', [])
-    const [requestId, chosenId, session] = [newId(), 'order-17', newId()]
-    const run = await data.createRun(workflow, { requestId, sessionId: session })
-    const chosen = await data.createRun(workflow, { requestId: chosenId })
-    const secret = await data.createRun(hidden, { requestId })
-    const delivery = await data.send(sourceId, run)
-    for (const [kind, id] of [
-      ['workflow', workflow],
-      ['webhook_source', sourceId],
-      ['run', run],
-      ['session', session],
-      ['delivery', delivery.id],
-      ['user', admin.userId],
-    ] as const) {
-      expect(await found(member, ` ${id.toUpperCase()} `)).toEqual([`${kind} ${id}`])
-      expect([kind, await found(other.owner, id)]).toEqual([kind, []])
-    }
-    const key = { id: newId(), name: newId(), scopes: ['read'], expires_at: null }
-    await data.call(admin, 'createApiKey', { body: key })
-    expect(await found(admin, key.id)).toEqual([`api_key ${key.id}`])
-    const unseen = await data.send(sourceId, secret)
-    for (const id of [hidden, secret, key.id, unseen.id, unseen.request_id]) {
-      expect([id, await found(member, id ?? '')]).toEqual([id, []])
-    }
-    for (const id of [key.id, requestId, unseen.request_id]) {
-      expect([id, await found(other.owner, id ?? '')]).toEqual([id, []])
-    }
-    expect(await found(member, requestId)).toEqual([`run ${run}`])
-    expect((await found(admin, requestId)).toSorted()).toEqual([`run ${run}`, `run ${secret}`].toSorted())
-    expect(await found(member, chosenId)).toEqual([`run ${chosen}`])
-    expect(await found(member, delivery.request_id ?? '')).toEqual([`delivery ${delivery.id}`])
-  })
+test('The search finds anything by its id, and runs and deliveries by their request', async () => {
+  const { admin, member } = data.app.organization
+  const other = await data.app.createOrganization()
+  const sourceId = await data.saveSource()
+  const workflow = await data.createWorkflow('By id')
+  const hidden = await data.createWorkflow('Hidden by id', [])
+  const [requestId, chosenId, session] = [newId(), 'order-17', newId()]
+  const run = await data.createRun(workflow, { requestId, sessionId: session })
+  const chosen = await data.createRun(workflow, { requestId: chosenId })
+  const secret = await data.createRun(hidden, { requestId })
+  const delivery = await data.send(sourceId, run)
+  for (const [kind, id] of [
+    ['workflow', workflow],
+    ['webhook_source', sourceId],
+    ['run', run],
+    ['session', session],
+    ['delivery', delivery.id],
+    ['user', admin.userId],
+  ] as const) {
+    expect(await found(member, ` ${id.toUpperCase()} `)).toEqual([`${kind} ${id}`])
+    expect([kind, await found(other.owner, id)]).toEqual([kind, []])
+  }
+  const key = { id: newId(), name: newId(), scopes: ['read'], expires_at: null }
+  await data.call(admin, 'createApiKey', { body: key })
+  expect(await found(admin, key.id)).toEqual([`api_key ${key.id}`])
+  const unseen = await data.send(sourceId, secret)
+  for (const id of [hidden, secret, key.id, unseen.id, unseen.request_id]) {
+    expect([id, await found(member, id ?? '')]).toEqual([id, []])
+  }
+  for (const id of [key.id, requestId, unseen.request_id]) {
+    expect([id, await found(other.owner, id ?? '')]).toEqual([id, []])
+  }
+  expect(await found(member, requestId)).toEqual([`run ${run}`])
+  expect((await found(admin, requestId)).toSorted()).toEqual([`run ${run}`, `run ${secret}`].toSorted())
+  expect(await found(member, chosenId)).toEqual([`run ${chosen}`])
+  expect(await found(member, delivery.request_id ?? '')).toEqual([`delivery ${delivery.id}`])
 })

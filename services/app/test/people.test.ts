@@ -317,36 +317,34 @@ describe('Users', () => {
   })
 })
 
-describe('The audit log', () => {
-  test('has no entry of a name that is saved as it was, also by requests at once', async () => {
-    const { member } = await app.createOrganization()
-    const save = () => app.call(member, 'saveMe', { body: { name: 'Ada' } })
-    await Promise.all([save(), save(), save()])
-    await save()
-    expect((await app.auditOf(member.accountId)).map(({ action }) => action)).toEqual(['account.saved'])
-  })
+test('The audit log has no entry of a name that is saved as it was, also by requests at once', async () => {
+  const { member } = await app.createOrganization()
+  const save = () => app.call(member, 'saveMe', { body: { name: 'Ada' } })
+  await Promise.all([save(), save(), save()])
+  await save()
+  expect((await app.auditOf(member.accountId)).map(({ action }) => action)).toEqual(['account.saved'])
+})
 
-  test('is filtered by person, thing, action, kind of action and time', async () => {
-    const organization = await app.createOrganization()
-    const { owner, admin } = organization
-    const id = await createUser(organization, 'member')
-    await saveUser(admin, id, { first_name: 'Ada' })
-    const since = new Date().toISOString()
-    await app.call(admin, 'deleteUser', { params: { user_id: id } })
-    const actions = async (query: Record<string, string>) =>
-      (await app.call(owner, 'listAuditEvents', { query })).body.data.map(({ action }) => action)
-    expect(await actions({ target_id: id })).toEqual(['user.removed', 'user.saved', 'user.created'])
-    expect(await actions({ actor_id: admin.userId })).toEqual(['user.removed', 'user.saved'])
-    expect(await actions({ action: 'user.saved' })).toEqual(['user.saved'])
-    expect(await actions({ action: 'user.', limit: '2' })).toEqual(['user.removed', 'user.saved'])
-    expect(await actions({ since })).toEqual(['user.removed'])
-    expect(await actions({ until: since })).toEqual(['user.saved', 'user.created'])
-    // PostgreSQL has no year 0.
-    const all = { since: '0000-01-01T00:00:00Z', until: '9999-12-31T23:59:59-01:00' }
-    expect(await actions(all)).toEqual(['user.removed', 'user.saved', 'user.created'])
-    const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'user.saved' } })
-    expect(body.data[0]?.changes).toEqual([{ field: 'first_name', old: 'Grace', new: 'Ada' }])
-  })
+test('The audit log is filtered by person, thing, action, kind of action and time', async () => {
+  const organization = await app.createOrganization()
+  const { owner, admin } = organization
+  const id = await createUser(organization, 'member')
+  await saveUser(admin, id, { first_name: 'Ada' })
+  const since = new Date().toISOString()
+  await app.call(admin, 'deleteUser', { params: { user_id: id } })
+  const actions = async (query: Record<string, string>) =>
+    (await app.call(owner, 'listAuditEvents', { query })).body.data.map(({ action }) => action)
+  expect(await actions({ target_id: id })).toEqual(['user.removed', 'user.saved', 'user.created'])
+  expect(await actions({ actor_id: admin.userId })).toEqual(['user.removed', 'user.saved'])
+  expect(await actions({ action: 'user.saved' })).toEqual(['user.saved'])
+  expect(await actions({ action: 'user.', limit: '2' })).toEqual(['user.removed', 'user.saved'])
+  expect(await actions({ since })).toEqual(['user.removed'])
+  expect(await actions({ until: since })).toEqual(['user.saved', 'user.created'])
+  // PostgreSQL has no year 0.
+  const all = { since: '0000-01-01T00:00:00Z', until: '9999-12-31T23:59:59-01:00' }
+  expect(await actions(all)).toEqual(['user.removed', 'user.saved', 'user.created'])
+  const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'user.saved' } })
+  expect(body.data[0]?.changes).toEqual([{ field: 'first_name', old: 'Grace', new: 'Ada' }])
 })
 
 const VISITOR = { principal: { address: '192.0.2.1', userAgent: 'test' }, requestId: 'r' }
@@ -466,28 +464,26 @@ test('A password that an earlier release has hashed signs the person in', async 
   expect([await signIn(email, NEW_PASSWORD), await signIn(email)]).toEqual([undefined, expect.any(String)])
 })
 
-describe('A password that was replaced', () => {
-  test('signs no person in, even if it was checked before', async () => {
-    const person = await withPassword(app.organization.id)
-    const account = { id: person.accountId, name: 'Ada', passwordHash: 'checked before it was replaced' }
-    const membership = { id: app.organization.id, userId: person.userId }
-    expect(await signInWith(app.db, account, membership, 'password', VISITOR)).toBeUndefined()
-  })
+test('A password that was replaced signs no person in, even if it was checked before', async () => {
+  const person = await withPassword(app.organization.id)
+  const account = { id: person.accountId, name: 'Ada', passwordHash: 'checked before it was replaced' }
+  const membership = { id: app.organization.id, userId: person.userId }
+  expect(await signInWith(app.db, account, membership, 'password', VISITOR)).toBeUndefined()
+})
 
-  test('is not replaced again by a sign-in that the reset has ended', async () => {
-    const { id, admin } = await app.createOrganization()
-    const person = await withPassword(id)
-    const reset = await linkFor(admin, person.userId, { kind: 'reset' })
-    // The reset holds the lock of the account when the change begins.
-    using holder = await beginTransaction(app.db.pool)
-    await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [person.accountId])
-    const change = app.call(person, 'changePassword', { body: { new_password: PASSWORD } })
-    await untilLocked(app.db.pool)
-    await holder.query('DELETE FROM sign_ins WHERE account_id = $1', [person.accountId])
-    await holder.query('COMMIT')
-    expect((await change).error.code).toBe('unauthorized')
-    expect((await accept(reset, NEW_PASSWORD)).status).toBe(200)
-  })
+test('A password that was replaced is not replaced again by a sign-in that the reset has ended', async () => {
+  const { id, admin } = await app.createOrganization()
+  const person = await withPassword(id)
+  const reset = await linkFor(admin, person.userId, { kind: 'reset' })
+  // The reset holds the lock of the account when the change begins.
+  using holder = await beginTransaction(app.db.pool)
+  await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [person.accountId])
+  const change = app.call(person, 'changePassword', { body: { new_password: PASSWORD } })
+  await untilLocked(app.db.pool)
+  await holder.query('DELETE FROM sign_ins WHERE account_id = $1', [person.accountId])
+  await holder.query('COMMIT')
+  expect((await change).error.code).toBe('unauthorized')
+  expect((await accept(reset, NEW_PASSWORD)).status).toBe(200)
 })
 
 describe('A sign-in in another organization', () => {
@@ -650,20 +646,18 @@ describe('An email address', () => {
   )
 })
 
-describe('An invitation', () => {
-  test('says nothing of accounts: not when it is opened, nor to a password that is not good enough', async () => {
-    const organization = await app.createOrganization('Initech')
-    const known = await withPassword((await app.createOrganization()).id)
-    await app.call(known, 'saveMe', { body: { name: 'The Secret Name' } })
-    const answers = await Promise.all(
-      [known.email, `${newId()}@acme.test`].map(async (email) => {
-        const token = await invite(organization, 'member', email)
-        const { body } = await app.call(null, 'openLink', { body: { token } })
-        const { status, error } = await accept(token, 'password12345')
-        return { ...body, email: '', expires_at: '', status, error: { ...error, request_id: '' } }
-      }),
-    )
-    expect(answers[0]).toEqual(answers[1])
-    expect(answers[0]).toMatchObject({ kind: 'invitation', name: 'Grace Hopper', status: 422 })
-  })
+test('An invitation says nothing of accounts: not when it is opened, nor to a password that is not good enough', async () => {
+  const organization = await app.createOrganization('Initech')
+  const known = await withPassword((await app.createOrganization()).id)
+  await app.call(known, 'saveMe', { body: { name: 'The Secret Name' } })
+  const answers = await Promise.all(
+    [known.email, `${newId()}@acme.test`].map(async (email) => {
+      const token = await invite(organization, 'member', email)
+      const { body } = await app.call(null, 'openLink', { body: { token } })
+      const { status, error } = await accept(token, 'password12345')
+      return { ...body, email: '', expires_at: '', status, error: { ...error, request_id: '' } }
+    }),
+  )
+  expect(answers[0]).toEqual(answers[1])
+  expect(answers[0]).toMatchObject({ kind: 'invitation', name: 'Grace Hopper', status: 422 })
 })

@@ -13,14 +13,18 @@ import { testEnv, useDataApp } from './support/use-app.ts'
 const data = useDataApp({ hasMaintenance: false })
 const senders: RunningService[] = []
 let sourceId: string
-beforeEach(async () => {
-  sourceId = await data.saveSource()
-  data.endpoint.requests.length = 0
-})
+beforeEach(async () => void (sourceId = await data.saveSource()))
 afterEach(async () => {
   for (const sender of senders.splice(0)) await sender.stop()
   await data.app.db.pool.query('TRUNCATE resend_jobs')
 })
+
+/** What an application has that sends the payloads of jobs. */
+async function createContext() {
+  const { logger } = createCapturedLogger({ service: 'app' })
+  const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
+  return await createAppServiceContext(config, { sessionQueue: createInProcessQueue(), logger })
+}
 
 /** Starts an application that sends the payloads of jobs. */
 async function startSender(): Promise<void> {
@@ -93,9 +97,8 @@ describe('Payloads that are sent again together', () => {
       const repeated = await create({ id: body.id, source_id: sourceId, outcome })
       expect([repeated.status, repeated.body]).toMatchObject([201, { id: body.id, status: 'done', total: 4 }])
     }
-    expect((await create({ id: body.id, source_id: sourceId, outcome: 'accepted' }, 'member')).error?.code).toBe(
-      'id_taken',
-    )
+    const others = await create({ id: body.id, source_id: sourceId, outcome: 'accepted' }, 'member')
+    expect(others.error?.code).toBe('id_taken')
     const { rows } = await pool.query(`SELECT changes FROM audit_events WHERE action = 'resend_job.started'`)
     expect(rows).toEqual([{ changes: [{ field: 'payloads', old: null, new: 4 }] }])
     // All of the source is done now.
@@ -180,9 +183,7 @@ describe('Payloads that are sent again together', () => {
 
   test('are no more in a second than their rate says', async () => {
     for (const order of ['R1', 'R2', 'R3', 'R4', 'R5']) await addFailed(order)
-    const { logger } = createCapturedLogger({ service: 'app' })
-    const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
-    const ctx = await createAppServiceContext(config, { sessionQueue: createInProcessQueue(), logger })
+    const ctx = await createContext()
     const stop = new AbortController()
     const over = Promise.withResolvers<void>()
     let seconds = 0
@@ -215,9 +216,7 @@ describe('Payloads that are sent again together', () => {
     }
     const body = { id: newId(), per_second: 1, ids: [await addFailed('X1', theirs)] }
     expect((await data.call(other.admin, 'createResendJob', { body })).status).toBe(201)
-    const { logger } = createCapturedLogger({ service: 'app' })
-    const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
-    const ctx = await createAppServiceContext(config, { sessionQueue: createInProcessQueue(), logger })
+    const ctx = await createContext()
     const inOrder = () => data.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id)
     // A second lasts until the payloads of the four jobs that are sent at once have arrived.
     let begun = 0

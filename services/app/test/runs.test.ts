@@ -97,22 +97,28 @@ describe('Runs', () => {
     expect(await seenBy('member', { workflow_id: hidden })).toEqual([false, false, false])
   })
 
-  test('of a member are found behind any number of newer runs that the member does not see', async () => {
-    const organization = await data.app.createOrganization()
-    const { id, member } = organization
+  test('and sessions of a member are found behind any number of newer ones that the member does not see', async () => {
+    const { id, member } = await data.app.createOrganization()
     const seen = await data.createWorkflow('Seen', [member.userId], id)
     const busy = await data.createWorkflow('Busy', [], id)
-    const mine = await data.createRun(seen, { createdAt: minutesAgo(600) })
     const sessionId = newId()
-    await data.createRun(busy, { sessionId })
+    const mine = await data.createRun(seen, { sessionId, createdAt: minutesAgo(600) })
     await data.app.db.pool.query(
-      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-       SELECT gen_random_uuid(), $1, $2, $3, n + 1, 'api', 'go', 'r' FROM generate_series(1, 1000) AS n`,
-      [id, busy, sessionId],
+      `WITH opened AS (
+         INSERT INTO sessions (id, organization_id, last_start_number, created_at)
+         SELECT gen_random_uuid(), $1, 4, now() + interval '1 minute' FROM generate_series(1, 250) RETURNING id
+       )
+       INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+       SELECT gen_random_uuid(), $1, $2, id, n, 'api', 'go', 'r' FROM opened, generate_series(1, 4) AS n`,
+      [id, busy],
     )
-    const { body } = await data.call(member, 'listRuns')
-    expect(body.data.map((run) => run.id)).toEqual([mine])
-    expect(body.pagination.has_more).toBe(false)
+    for (const [list, only] of [
+      ['listRuns', mine],
+      ['listSessions', sessionId],
+    ] as const) {
+      const { body } = await data.call(member, list)
+      expect(body).toMatchObject({ data: [{ id: only }], pagination: { has_more: false } })
+    }
   })
 
   test('have their journal, tokens and deliveries, bounded', async () => {
@@ -137,79 +143,58 @@ describe('Runs', () => {
   })
 })
 
-describe('Sessions', () => {
-  test('are opened once for an id, listed, closed once, and stay closed when the first request is repeated', async () => {
-    const [id, older] = [newId(), newId()]
-    await data.call('member', 'createSession', { body: { id: older } })
-    const opened = await data.call('member', 'createSession', { body: { id } })
-    expect(opened).toMatchObject({ status: 201, body: { id, is_open: true, start_count: 0, runs: [] } })
-    const page = await data.call('member', 'listSessions', { query: { state: 'open', limit: 1 } })
-    expect(page.body.data.map((session) => session.id)).toEqual([id])
-    const next = { state: 'open', limit: 1, cursor: page.body.pagination.next_cursor ?? '' }
-    expect((await data.call('member', 'listSessions', { query: next })).body.data[0]?.id).toBe(older)
-    const params = { session_id: id }
-    const closed = await data.call('member', 'closeSession', { params })
-    expect(closed.body).toMatchObject({ is_open: false, closed_at: expect.any(String) })
-    expect((await data.call('member', 'closeSession', { params })).body).toEqual(closed.body)
-    expect((await data.call('member', 'createSession', { body: { id } })).body).toEqual(closed.body)
-    expect((await data.call('member', 'listSessions', { query: { state: 'closed' } })).body.data[0]?.id).toBe(id)
-    expect(await data.app.auditOf(id)).toMatchObject([{ action: 'session.opened' }, { action: 'session.closed' }])
-    const { owner } = await data.app.createOrganization()
-    expect((await data.call(owner, 'createSession', { body: { id } })).error.code).toBe('id_taken')
-  })
+test('Sessions are opened once for an id, listed, closed once, and stay closed when the first request is repeated', async () => {
+  const [id, older] = [newId(), newId()]
+  await data.call('member', 'createSession', { body: { id: older } })
+  const opened = await data.call('member', 'createSession', { body: { id } })
+  expect(opened).toMatchObject({ status: 201, body: { id, is_open: true, start_count: 0, runs: [] } })
+  const page = await data.call('member', 'listSessions', { query: { state: 'open', limit: 1 } })
+  expect(page.body.data.map((session) => session.id)).toEqual([id])
+  const next = { state: 'open', limit: 1, cursor: page.body.pagination.next_cursor ?? '' }
+  expect((await data.call('member', 'listSessions', { query: next })).body.data[0]?.id).toBe(older)
+  const params = { session_id: id }
+  const closed = await data.call('member', 'closeSession', { params })
+  expect(closed.body).toMatchObject({ is_open: false, closed_at: expect.any(String) })
+  expect((await data.call('member', 'closeSession', { params })).body).toEqual(closed.body)
+  expect((await data.call('member', 'createSession', { body: { id } })).body).toEqual(closed.body)
+  expect((await data.call('member', 'listSessions', { query: { state: 'closed' } })).body.data[0]?.id).toBe(id)
+  expect(await data.app.auditOf(id)).toMatchObject([{ action: 'session.opened' }, { action: 'session.closed' }])
+  const { owner } = await data.app.createOrganization()
+  expect((await data.call(owner, 'createSession', { body: { id } })).error.code).toBe('id_taken')
+})
 
-  test('with a run of a workflow that a member cannot see do not exist for the member', async () => {
-    const [secret, shared] = [newId(), newId()]
-    for (const [sessionId, second] of [
-      [secret, hidden],
-      [shared, listed],
-    ] as const) {
-      await data.createRun(everyones, { sessionId, number: 1 })
-      await data.createRun(second, { sessionId, number: 2 })
-    }
-    const seenBy = async (person: Caller) => {
-      const list = (await data.call(person, 'listSessions', { query: { limit: 100 } })).body.data
-      return await Promise.all(
-        [secret, shared].map(async (id) => [
-          (await data.call(person, 'getSession', { params: { session_id: id } })).status,
-          list.some((session) => session.id === id),
-          (await data.call(person, 'search', { query: { q: id } })).body.data.length,
-        ]),
-      )
-    }
-    const [isSeen, isUnseen] = [
-      [200, true, 1],
-      [404, false, 0],
-    ]
-    expect([await seenBy('admin'), await seenBy('member')]).toEqual([
-      [isSeen, isSeen],
-      [isUnseen, isSeen],
-    ])
-    const params = { session_id: secret }
-    expect((await data.call('member', 'createSession', { body: { id: secret } })).error.code).toBe('id_taken')
-    expect((await data.call('member', 'closeSession', { params })).status).toBe(404)
-    // It was not closed nevertheless.
-    expect((await data.call('admin', 'getSession', { params })).body.is_open).toBe(true)
-  })
-
-  test('of a member are listed behind more than a page of sessions that the member does not see', async () => {
-    const { id, member } = await data.app.createOrganization()
-    const seen = await data.createWorkflow('Seen', [member.userId], id)
-    const busy = await data.createWorkflow('Busy', [], id)
-    const sessionId = newId()
-    await data.createRun(seen, { sessionId })
-    await data.app.db.pool.query(
-      `WITH opened AS (
-         INSERT INTO sessions (id, organization_id, last_start_number, created_at)
-         SELECT gen_random_uuid(), $1, 1, now() + interval '1 minute' FROM generate_series(1, 250) RETURNING id
-       )
-       INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-       SELECT gen_random_uuid(), $1, $2, id, 1, 'api', 'go', 'r' FROM opened`,
-      [id, busy],
+test('Sessions with a run of a workflow that a member cannot see do not exist for the member', async () => {
+  const [secret, shared] = [newId(), newId()]
+  for (const [sessionId, second] of [
+    [secret, hidden],
+    [shared, listed],
+  ] as const) {
+    await data.createRun(everyones, { sessionId, number: 1 })
+    await data.createRun(second, { sessionId, number: 2 })
+  }
+  const seenBy = async (person: Caller) => {
+    const list = (await data.call(person, 'listSessions', { query: { limit: 100 } })).body.data
+    return await Promise.all(
+      [secret, shared].map(async (id) => [
+        (await data.call(person, 'getSession', { params: { session_id: id } })).status,
+        list.some((session) => session.id === id),
+        (await data.call(person, 'search', { query: { q: id } })).body.data.length,
+      ]),
     )
-    const { body } = await data.call(member, 'listSessions')
-    expect(body).toMatchObject({ data: [{ id: sessionId }], pagination: { has_more: false } })
-  })
+  }
+  const [isSeen, isUnseen] = [
+    [200, true, 1],
+    [404, false, 0],
+  ]
+  expect([await seenBy('admin'), await seenBy('member')]).toEqual([
+    [isSeen, isSeen],
+    [isUnseen, isSeen],
+  ])
+  const params = { session_id: secret }
+  expect((await data.call('member', 'createSession', { body: { id: secret } })).error.code).toBe('id_taken')
+  expect((await data.call('member', 'closeSession', { params })).status).toBe(404)
+  // It was not closed nevertheless.
+  expect((await data.call('admin', 'getSession', { params })).body.is_open).toBe(true)
 })
 
 const answer = (turn: number, text: string) => {

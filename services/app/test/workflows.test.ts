@@ -80,25 +80,23 @@ async function documentOf(workflowId: string) {
   return document && { ...document, triggers: document['triggers'], version: found?.version }
 }
 
-describe('a new workflow', () => {
-  test('is inactive and has its creator as a user; a repeated request answers the same', async () => {
-    const body = { id: newId(), name: ' Forward orders ', description: 'Post them.', scope: 'only_me' }
-    const first = await app.call(acme.member, 'createWorkflow', { body })
-    const users = [{ id: acme.member.userId, email: acme.member.email }]
-    const autoRun = { enabled: null, frequency: null, next_at: [] }
-    const empty = { is_active: false, auto_run: autoRun, users, triggers: [], files: [] }
-    expect(first).toMatchObject({ status: 201, body: { id: body.id, name: 'Forward orders', ...empty } })
-    expect((await app.call(acme.member, 'createWorkflow', { body })).body).toEqual(first.body)
-    expect(await app.auditOf(body.id)).toMatchObject([{ action: 'workflow.created', actor_id: acme.member.userId }])
-  })
+test('a new workflow is inactive and has its creator as a user; a repeated request answers the same', async () => {
+  const body = { id: newId(), name: ' Forward orders ', description: 'Post them.', scope: 'only_me' }
+  const first = await app.call(acme.member, 'createWorkflow', { body })
+  const users = [{ id: acme.member.userId, email: acme.member.email }]
+  const autoRun = { enabled: null, frequency: null, next_at: [] }
+  const empty = { is_active: false, auto_run: autoRun, users, triggers: [], files: [] }
+  expect(first).toMatchObject({ status: 201, body: { id: body.id, name: 'Forward orders', ...empty } })
+  expect((await app.call(acme.member, 'createWorkflow', { body })).body).toEqual(first.body)
+  expect(await app.auditOf(body.id)).toMatchObject([{ action: 'workflow.created', actor_id: acme.member.userId }])
+})
 
-  test('cannot have the id of another one, in any organization', async () => {
-    const other = await app.createOrganization()
-    const body = { id: workflow.id, name: 'Another', description: 'Post them.', scope: 'company_wide' }
-    for (const who of [acme.member, other.owner]) {
-      expect((await app.call(who, 'createWorkflow', { body })).error).toMatchObject({ code: 'id_taken' })
-    }
-  })
+test('a new workflow cannot have the id of another one, in any organization', async () => {
+  const other = await app.createOrganization()
+  const body = { id: workflow.id, name: 'Another', description: 'Post them.', scope: 'company_wide' }
+  for (const who of [acme.member, other.owner]) {
+    expect((await app.call(who, 'createWorkflow', { body })).error).toMatchObject({ code: 'id_taken' })
+  }
 })
 
 const names = async (who: TestPerson, search?: string) =>
@@ -139,18 +137,13 @@ describe('a save', () => {
     expect(search.body.data).toMatchObject([{ id: workflow.id }])
   })
 
-  test('of an outdated version is refused with the current workflow, and writes nothing', async () => {
-    const winner = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
-    const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Second' })
-    expect(answer.error).toMatchObject({ code: 'changed_meanwhile', current: winner.body })
-    expect((await read(acme.member, workflow.id)).body).toMatchObject(winner.body)
-  })
-
-  test('of the values that are saved changes nothing, regardless of its version', async () => {
+  test('of an outdated version is refused with the current workflow, unless it changes nothing, and writes nothing', async () => {
     const { body } = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
     const before = await documentOf(workflow.id)
-    const again = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'First' })
-    expect(again).toMatchObject({ status: 200, body })
+    const outdated = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Second' })
+    expect(outdated.error).toMatchObject({ code: 'changed_meanwhile', current: body })
+    const same = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'First' })
+    expect(same).toMatchObject({ status: 200, body })
     expect(await documentOf(workflow.id)).toEqual(before)
     expect(await app.auditOf(workflow.id)).toHaveLength(2)
   })
@@ -613,47 +606,44 @@ test('a duplicate has the triggers, files and people under new ids, and is inact
   expect((await duplicate()).body).toEqual(copy.body)
 })
 
-describe('an export', () => {
-  test('of what the API accepts, however it is named, is a manifest that changes nothing', async () => {
-    const texts = [
-      'null',
-      '1e3',
-      '2026-01-01',
-      '- a',
-      'a: b',
-      '<<',
-      '!!int 3',
-      'a #b',
-      '\u00e9\u2028',
-      '\u200ba',
-      'a\u0085b',
-    ]
-    for (const text of texts) {
-      const { id } = await create(acme.owner, { name: text, description: `${text}\n\n `, scope: 'only_me' })
-      const events = [{ slug: text, name: text }]
-      const values = { name: text, trigger_source: events[0], events, input_message: text, filters: { [text]: [text] } }
-      expect((await saveTrigger(acme.owner, id, newId(), values)).status).toBe(200)
-      expect((await saveFile(acme.owner, id, newId(), { name: text, path: [text], content: `\t${text}` })).status).toBe(
-        200,
-      )
-    }
-    const { yaml } = (await app.call(acme.owner, 'exportManifest')).body
-    const [plan] = await applyManifests(app.db, [toManifest(parse(yaml))], { isDryRun: true })
-    expect(plan!.things.filter(({ outcome }) => outcome !== 'unchanged')).toEqual([])
-    expect(plan!.workflows).toHaveLength(texts.length + 1)
-  })
+test('an export of what the API accepts, however it is named, is a manifest that changes nothing', async () => {
+  const texts = [
+    'null',
+    '1e3',
+    '2026-01-01',
+    '- a',
+    'a: b',
+    '<<',
+    '!!int 3',
+    'a #b',
+    '\u00e9\u2028',
+    '\u200ba',
+    'a\u0085b',
+  ]
+  for (const text of texts) {
+    const { id } = await create(acme.owner, { name: text, description: `${text}\n\n `, scope: 'only_me' })
+    const events = [{ slug: text, name: text }]
+    const values = { name: text, trigger_source: events[0], events, input_message: text, filters: { [text]: [text] } }
+    expect((await saveTrigger(acme.owner, id, newId(), values)).status).toBe(200)
+    const file = { name: text, path: [text], content: `\t${text}` }
+    expect((await saveFile(acme.owner, id, newId(), file)).status).toBe(200)
+  }
+  const { yaml } = (await app.call(acme.owner, 'exportManifest')).body
+  const [plan] = await applyManifests(app.db, [toManifest(parse(yaml))], { isDryRun: true })
+  expect(plan!.things.filter(({ outcome }) => outcome !== 'unchanged')).toEqual([])
+  expect(plan!.workflows).toHaveLength(texts.length + 1)
+})
 
-  test('of more than 10 MiB is refused, and says what to use instead', async () => {
-    await app.db.pool.query(
-      `INSERT INTO files (id, workflow_id, name, path, content)
-       SELECT gen_random_uuid(), $1, 'file ' || n, '{}', repeat('x', 1048576) FROM generate_series(1, 11) n`,
-      [workflow.id],
-    )
-    const one = await app.call(acme.member, 'exportWorkflow', { params })
-    const all = await app.call(acme.admin, 'exportManifest')
-    const error = { code: 'manifest_too_large', message: expect.stringContaining('wf export') }
-    expect([one, all]).toMatchObject([{ error }, { error }])
-  })
+test('an export of more than 10 MiB is refused, and says what to use instead', async () => {
+  await app.db.pool.query(
+    `INSERT INTO files (id, workflow_id, name, path, content)
+     SELECT gen_random_uuid(), $1, 'file ' || n, '{}', repeat('x', 1048576) FROM generate_series(1, 11) n`,
+    [workflow.id],
+  )
+  const one = await app.call(acme.member, 'exportWorkflow', { params })
+  const all = await app.call(acme.admin, 'exportManifest')
+  const error = { code: 'manifest_too_large', message: expect.stringContaining('wf export') }
+  expect([one, all]).toMatchObject([{ error }, { error }])
 })
 
 const versions = async () => (await app.call(acme.member, 'listWorkflowVersions', { params })).body.data
@@ -782,74 +772,70 @@ test('the versions of many workflows of an organization are kept in less space f
   expect((await versions()).map(({ number }) => number)).toEqual([5, 4])
 })
 
-describe('a deletion', () => {
-  test('hides the workflow at once; its runs are deleted in batches, then the workflow', async () => {
-    await makeStartable()
-    for (let n = 0; n < 25; n += 1) await data.createRun(workflow.id)
-    const other = await create(acme.member)
-    await data.createRun(other.id)
-    expect((await remove(acme.member, workflow.id)).status).toBe(204)
-    expect((await read(acme.owner, workflow.id)).status).toBe(404)
-    expect((await start(acme.owner, workflow.id)).status).toBe(404)
-    expect(await documentOf(workflow.id)).toBeNull()
-    for (const who of [acme.owner, acme.member]) {
-      expect((await app.call(who, 'listWorkflows')).body.data.map(({ id }) => id)).toEqual([other.id])
-    }
-    expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.deleted' })
-    const batches: number[] = []
-    while (batches.at(-1) !== 0) batches.push(await purgeDeletedWorkflows(app.db, 10))
-    expect(Math.max(...batches)).toBeLessThanOrEqual(11)
-    expect(await app.db.prisma.workflow.count({ where: { organizationId: acme.id } })).toBe(1)
-    expect((await app.call(acme.owner, 'listWorkflows')).body.data[0]!.last_run).not.toBeNull()
-    expect((await create(acme.member, { id: workflow.id })).id).toBe(workflow.id)
-  })
-
-  test('is refused while a run has not ended, and lets a run end that was accepted at the same time', async () => {
-    await makeStartable()
-    await start(acme.member, workflow.id)
-    expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
-    const other = await create(acme.member)
-    await remove(acme.member, other.id)
-    await data.createRun(other.id, { status: 'queued' })
-    expect(await purgeDeletedWorkflows(app.db, 10)).toBe(0)
-  })
+test('a deletion hides the workflow at once; its runs are deleted in batches, then the workflow', async () => {
+  await makeStartable()
+  for (let n = 0; n < 25; n += 1) await data.createRun(workflow.id)
+  const other = await create(acme.member)
+  await data.createRun(other.id)
+  expect((await remove(acme.member, workflow.id)).status).toBe(204)
+  expect((await read(acme.owner, workflow.id)).status).toBe(404)
+  expect((await start(acme.owner, workflow.id)).status).toBe(404)
+  expect(await documentOf(workflow.id)).toBeNull()
+  for (const who of [acme.owner, acme.member]) {
+    expect((await app.call(who, 'listWorkflows')).body.data.map(({ id }) => id)).toEqual([other.id])
+  }
+  expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.deleted' })
+  const batches: number[] = []
+  while (batches.at(-1) !== 0) batches.push(await purgeDeletedWorkflows(app.db, 10))
+  expect(Math.max(...batches)).toBeLessThanOrEqual(11)
+  expect(await app.db.prisma.workflow.count({ where: { organizationId: acme.id } })).toBe(1)
+  expect((await app.call(acme.owner, 'listWorkflows')).body.data[0]!.last_run).not.toBeNull()
+  expect((await create(acme.member, { id: workflow.id })).id).toBe(workflow.id)
 })
 
-describe('readiness', () => {
-  test('has the rules of a start in their order, and a start gets the first that is not met', async () => {
-    await save(acme.owner, workflow.id, { ...valuesOf(workflow), scope: 'only_me' })
-    await saveUsers([])
-    const codes = ['workflow_inactive', 'no_active_api_trigger', 'no_users_with_access'] as const
-    const fixes = [
-      () => app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } }),
-      () => saveTrigger(acme.owner, workflow.id, newId()),
-      async () => saveUsers([acme.owner.userId], (await read(acme.owner, workflow.id)).body),
-    ]
-    for (const [index, fix] of fixes.entries()) {
-      expect(await readiness(acme.owner, workflow.id)).toMatchObject({
-        can_start: false,
-        checks: codes.map((code, position) => ({ code, is_met: position < index })),
-      })
-      expect((await start(acme.owner, workflow.id)).error).toMatchObject({ code: codes[index] })
-      await fix()
-    }
-    expect(await readiness(acme.owner, workflow.id)).toMatchObject({ can_start: true })
-    expect((await start(acme.owner, workflow.id)).status).toBe(202)
-  })
+test('a deletion is refused while a run has not ended, and lets a run end that was accepted at the same time', async () => {
+  await makeStartable()
+  await start(acme.member, workflow.id)
+  expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
+  const other = await create(acme.member)
+  await remove(acme.member, other.id)
+  await data.createRun(other.id, { status: 'queued' })
+  expect(await purgeDeletedWorkflows(app.db, 10)).toBe(0)
+})
 
-  test('names the webhook sources of the description, and quoted names that no source has', async () => {
-    for (const name of ['Order intake', 'CRM', 'Unused']) await data.saveSource({ name }, acme)
-    const where = { organizationId: acme.id, name: { not: 'CRM' } }
-    await app.db.prisma.webhookSource.updateMany({ where, data: { verifiedAt: null } })
-    const description = 'Post to the crm, then to "Order intake" and "Shipping".'
-    const described = await create(acme.owner, { description })
-    expect(await readiness(acme.owner, described.id)).toMatchObject({
-      sources: [
-        { name: 'CRM', is_verified: true },
-        { name: 'Order intake', is_verified: false },
-      ],
-      unknown_names: ['Shipping'],
+test('readiness has the rules of a start in their order, and a start gets the first that is not met', async () => {
+  await save(acme.owner, workflow.id, { ...valuesOf(workflow), scope: 'only_me' })
+  await saveUsers([])
+  const codes = ['workflow_inactive', 'no_active_api_trigger', 'no_users_with_access'] as const
+  const fixes = [
+    () => app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } }),
+    () => saveTrigger(acme.owner, workflow.id, newId()),
+    async () => saveUsers([acme.owner.userId], (await read(acme.owner, workflow.id)).body),
+  ]
+  for (const [index, fix] of fixes.entries()) {
+    expect(await readiness(acme.owner, workflow.id)).toMatchObject({
+      can_start: false,
+      checks: codes.map((code, position) => ({ code, is_met: position < index })),
     })
+    expect((await start(acme.owner, workflow.id)).error).toMatchObject({ code: codes[index] })
+    await fix()
+  }
+  expect(await readiness(acme.owner, workflow.id)).toMatchObject({ can_start: true })
+  expect((await start(acme.owner, workflow.id)).status).toBe(202)
+})
+
+test('readiness names the webhook sources of the description, and quoted names that no source has', async () => {
+  for (const name of ['Order intake', 'CRM', 'Unused']) await data.saveSource({ name }, acme)
+  const where = { organizationId: acme.id, name: { not: 'CRM' } }
+  await app.db.prisma.webhookSource.updateMany({ where, data: { verifiedAt: null } })
+  const description = 'Post to the crm, then to "Order intake" and "Shipping".'
+  const described = await create(acme.owner, { description })
+  expect(await readiness(acme.owner, described.id)).toMatchObject({
+    sources: [
+      { name: 'CRM', is_verified: true },
+      { name: 'Order intake', is_verified: false },
+    ],
+    unknown_names: ['Shipping'],
   })
 })
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Operation, OPERATIONS } from '@workflow-service/contract'
-import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
+import { createApiKey, hashApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
 import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
 import { useTestGateway } from './support/test-gateway.ts'
@@ -11,12 +11,6 @@ const gateway = useTestGateway()
 const ORGANIZATION = '/v1/organization'
 const statusWith = async (key: string, url?: string): Promise<number> =>
   (await gateway.get(ORGANIZATION, { key, url })).status
-const issue = (options: { scopes?: ('read' | 'start')[]; expiresAt?: Date | null } = {}) =>
-  issueApiKey(gateway.db, gateway.organization.id, {
-    name: newId(),
-    scopes: options.scopes ?? ['read', 'start'],
-    expiresAt: options.expiresAt ?? null,
-  })
 const lookUps = () => gateway.metric('gateway_key_look_ups_total')
 const lastUsed = async (id: string): Promise<Date | null> => {
   const { rows } = await gateway.db.pool.query<{ last_used_at: Date | null }>(
@@ -64,7 +58,7 @@ describe('401', () => {
   })
 
   test('a known prefix with another secret', async () => {
-    const { key: valid } = await issue()
+    const { key: valid } = await gateway.issueKey()
     const before = await lookUps()
     expect(await statusWith(forge(valid))).toBe(401)
     expect(await lookUps()).toBe(before + 1)
@@ -90,7 +84,10 @@ describe('401', () => {
 describe('403', () => {
   test('the key lacks the scope of the operation', async () => {
     const { id } = await gateway.createWorkflow()
-    const [reader, starter] = [await issue({ scopes: ['read'] }), await issue({ scopes: ['start'] })]
+    const [reader, starter] = [
+      await gateway.issueKey({ scopes: ['read'] }),
+      await gateway.issueKey({ scopes: ['start'] }),
+    ]
     const outcome = async (method: string, path: string, key: string): Promise<string> => {
       const { status, body } = await gateway.call(method, path, {
         key,
@@ -140,7 +137,7 @@ describe('the cache', () => {
   afterEach(async () => void (await suspend(false)))
 
   test('looks a key up once for many requests, and never a malformed one', async () => {
-    const { key } = await issue()
+    const { key } = await gateway.issueKey()
     const before = await lookUps()
     const statuses = await Promise.all(Array.from({ length: 50 }, () => statusWith(key)))
     expect(new Set(statuses)).toEqual(new Set([200]))
@@ -159,7 +156,7 @@ describe('the cache', () => {
     ],
     ['belongs to an organization that was suspended', 403, null, async () => await suspend(true)],
   ])('a key that %s while the body of its request arrived starts nothing', async (_what, status, limits, refuse) => {
-    const { key, apiKey } = await issue()
+    const { key, apiKey } = await gateway.issueKey()
     const workflow = await gateway.createWorkflow()
     const published = gateway.published.length
     const body = '{"context":"go"}'
@@ -203,7 +200,7 @@ describe('the cache and its clock', () => {
   }
 
   test('uses a key for less than three seconds after it was read', async () => {
-    const { key, apiKey } = await issue()
+    const { key, apiKey } = await gateway.issueKey()
     expect(await isAccepted(key)).toBe(true)
     await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
     nowMs = 2_999
@@ -213,7 +210,7 @@ describe('the cache and its clock', () => {
   })
 
   test('expects the look-up of a key that was valid in the last ten minutes, or that is being looked up', async () => {
-    const { key } = await issue()
+    const { key } = await gateway.issueKey()
     expect(isExpected(key)).toBe(false)
     const found = find(key)
     expect(isExpected(key)).toBe(true)
@@ -226,9 +223,9 @@ describe('the cache and its clock', () => {
   })
 
   test('does not expect the look-up of a revoked or expired key', async () => {
-    const revoked = await issue()
+    const revoked = await gateway.issueKey()
     await revokeApiKey(gateway.db, gateway.organization.id, { id: revoked.apiKey.id })
-    const expired = await issue({ expiresAt: new Date(Date.now() - 60_000) })
+    const expired = await gateway.issueKey({ expiresAt: new Date(Date.now() - 60_000) })
     for (const { key } of [revoked, expired]) {
       expect(await isAccepted(key)).toBe(false)
       nowMs += 3_000
@@ -240,13 +237,13 @@ describe('the cache and its clock', () => {
     const { rows } = await gateway.db.pool.query<{ expiresAt: Date }>(
       `SELECT clock_timestamp() + interval '1 minute' AS "expiresAt"`,
     )
-    const { key } = await issue({ expiresAt: rows[0]!.expiresAt })
+    const { key } = await gateway.issueKey({ expiresAt: rows[0]!.expiresAt })
     {
       using clock = jest.spyOn(Date, 'now')
       clock.mockReturnValue(Date.now() + 86_400_000)
       expect(await isAccepted(key)).toBe(true)
     }
-    const { key: soon } = await issue({ expiresAt: new Date(rows[0]!.expiresAt.getTime() - 58_000) })
+    const { key: soon } = await gateway.issueKey({ expiresAt: new Date(rows[0]!.expiresAt.getTime() - 58_000) })
     const wasAccepted = await isAccepted(soon)
     nowMs = 2_100
     expect([wasAccepted, await isAccepted(soon), lookUpCount]).toEqual([true, false, 2])
@@ -255,7 +252,7 @@ describe('the cache and its clock', () => {
 
 test('last_used_at is written for many requests together when the gateway stops, and by no failed authentication', async () => {
   const other = await gateway.startAnother()
-  const [used, forged] = [await issue(), await issue()]
+  const [used, forged] = [await gateway.issueKey(), await gateway.issueKey()]
   const startedAt = Date.now()
   await Promise.all(Array.from({ length: 20 }, () => statusWith(used.key, other.url)))
   await statusWith(forge(forged.key), other.url)
@@ -266,7 +263,7 @@ test('last_used_at is written for many requests together when the gateway stops,
 })
 
 test('the database and the log never contain the key', async () => {
-  const { key, apiKey } = await issue()
+  const { key, apiKey } = await gateway.issueKey()
   await statusWith(key)
   await gateway.get(ORGANIZATION, { key: null, headers: { Authorization: `Basic ${key}` } })
   const { rows } = await gateway.db.pool.query('SELECT * FROM api_keys WHERE id = $1', [apiKey.id])

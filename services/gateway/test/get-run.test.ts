@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { PublicRunOut, PublicSessionOut } from '@workflow-service/contract'
-import { issueApiKey, newId, revokeApiKey } from '@workflow-service/database'
+import { newId, revokeApiKey } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { useTestGateway } from './support/test-gateway.ts'
 
@@ -90,11 +90,7 @@ describe('GET /v1/runs/{run_id}', () => {
   })
 
   test('is refused when the key was revoked meanwhile', async () => {
-    const { key, apiKey } = await issueApiKey(gateway.db, gateway.organization.id, {
-      name: newId(),
-      scopes: ['read'],
-      expiresAt: null,
-    })
+    const { key, apiKey } = await gateway.issueKey({ scopes: ['read'] })
     const { id } = await start()
     const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
     await waiting(1)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { issueApiKey, migrate, newId } from '@workflow-service/database'
+import { migrate, newId } from '@workflow-service/database'
 import type { SessionQueue } from '@workflow-service/messaging'
 import { openConnection, type PrivatePostgres, startPostgres, waitUntil } from '@workflow-service/testkit'
 import {
@@ -170,8 +170,7 @@ describe('a gateway', () => {
   test('with all requests in flight answers 503 to one more body of an organization that holds half of them, and to no other', async () => {
     const { url } = await gateway.startAnother({ maxRequestsInFlight: 4 })
     const other = await gateway.apply({})
-    const another = { name: 'another', scopes: ['start' as const], expiresAt: null }
-    const { key: anotherKey } = await issueApiKey(gateway.db, gateway.organization.id, another)
+    const { key: anotherKey } = await gateway.issueKey({ scopes: ['start'] })
     const start = (key: string) => gateway.start('x', { context: 'x' }, { url, key })
     const waiting = await Promise.all([openConnection(url), openConnection(url)])
     for (const connection of waiting) connection.write(headOf(gateway, 'Connection: close\r\n'))

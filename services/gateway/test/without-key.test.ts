@@ -19,41 +19,36 @@ function headersOf({ headers, status }: Response): unknown[] {
   return [status, ...names.map((name) => headers.get(name))]
 }
 
-describe('the OpenAPI document', () => {
-  test('is the committed openapi.json; `pnpm --filter @workflow-service/gateway openapi` updates it', async () => {
-    const answer = await fetch(`${gateway.url}/v1/openapi.json`)
-    expect(answer.status).toBe(200)
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
-    const served: unknown = await answer.json()
-    expect(JSON.parse(await readFile(committed, 'utf8'))).toEqual(describePublicApi())
-    expect(served).toEqual(describePublicApi(gateway.url))
-  })
+test('the OpenAPI document is the committed openapi.json; `pnpm --filter @workflow-service/gateway openapi` updates it', async () => {
+  const answer = await fetch(`${gateway.url}/v1/openapi.json`)
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+  const served: unknown = await answer.json()
+  expect(JSON.parse(await readFile(committed, 'utf8'))).toEqual(describePublicApi())
+  expect(served).toEqual(describePublicApi(gateway.url))
+})
 
-  test("names API_URL without a slash at the end, or else its own place, never the caller's Host", async () => {
-    for (const host of ['evil.test', '"<script>']) expect(await serversFor(gateway.url, host)).toEqual([gateway.url])
-    const behindProxy = await gateway.startAnother({ apiUrl: 'https://api.acme.test/automation' })
-    expect(await serversFor(behindProxy.url, 'internal:8080')).toEqual(['https://api.acme.test/automation'])
-  })
+test("the OpenAPI document names API_URL without a slash at the end, or else its own place, never the caller's Host", async () => {
+  for (const host of ['evil.test', '"<script>']) expect(await serversFor(gateway.url, host)).toEqual([gateway.url])
+  const behindProxy = await gateway.startAnother({ apiUrl: 'https://api.acme.test/automation' })
+  expect(await serversFor(behindProxy.url, 'internal:8080')).toEqual(['https://api.acme.test/automation'])
+})
 
-  test('is version 1.0.0 and declares the success and the error statuses of each operation', () => {
-    const { info, paths } = describePublicApi() as {
-      info: { version: string }
-      paths: Record<string, Record<string, { operationId: string; responses: object }>>
-    }
-    expect(info.version).toBe('1.0.0')
-    const declared = Object.entries(paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, { responses }]) => [
-        `${method} ${path}`,
-        Object.keys(responses).map(Number),
-      ]),
-    )
-    // The contract declares every status for its four operations; the additions conflict with nothing.
-    const expected = Object.values<Operation>(OPERATIONS).map(({ method, path, success, isAddition }) => [
-      `${method} ${path}`,
-      [success.status, ...ERROR_STATUSES.filter((status) => !isAddition || status !== 409)],
-    ])
-    expect(Object.fromEntries(declared)).toEqual(Object.fromEntries(expected))
-  })
+test('the OpenAPI document is version 1.0.0 and declares the success and the error statuses of each operation', () => {
+  const { info, paths } = describePublicApi() as {
+    info: { version: string }
+    paths: Record<string, Record<string, { operationId: string; responses: object }>>
+  }
+  expect(info.version).toBe('1.0.0')
+  const declared = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { responses }]) => [`${method} ${path}`, Object.keys(responses).map(Number)]),
+  )
+  // The contract declares every status for its four operations; the additions conflict with nothing.
+  const expected = Object.values<Operation>(OPERATIONS).map(({ method, path, success, isAddition }) => [
+    `${method} ${path}`,
+    [success.status, ...ERROR_STATUSES.filter((status) => !isAddition || status !== 409)],
+  ])
+  expect(Object.fromEntries(declared)).toEqual(Object.fromEntries(expected))
 })
 
 describe('the reference page', () => {
@@ -109,26 +104,24 @@ describe('the reference page', () => {
   })
 })
 
-describe('the metrics port', () => {
-  test('does not serve the API', async () => {
-    const headers = { Authorization: `Bearer ${gateway.organization.key}` }
-    expect((await fetch(`${gateway.metricsUrl}/v1/organization`, { headers })).status).toBe(404)
-  })
+test('the metrics port does not serve the API', async () => {
+  const headers = { Authorization: `Bearer ${gateway.organization.key}` }
+  expect((await fetch(`${gateway.metricsUrl}/v1/organization`, { headers })).status).toBe(404)
+})
 
-  test('counts requests by operation and status, starts by outcome, and session messages', async () => {
-    const workflow = await gateway.createWorkflow()
-    await gateway.start(workflow.id, { context: 'go' })
-    await gateway.get('/nowhere')
-    const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-    const lines = [
-      'gateway_request_duration_seconds_count{service="gateway",operation="startWorkflow",status="202"} 1',
-      'gateway_request_duration_seconds_count{service="gateway",operation="none",status="404"} ',
-      'gateway_starts_total{kind="accepted",service="gateway"} 1',
-      'gateway_wake_ups_total{outcome="confirmed",service="gateway"} 1',
-      'gateway_start_batch_size_count{service="gateway"} 1',
-      'gateway_broker_up{service="gateway"} 1',
-      'process_cpu_seconds_total{',
-    ]
-    expect(lines.filter((line) => !text.includes(`\n${line}`))).toEqual([])
-  })
+test('the metrics port counts requests by operation and status, starts by outcome, and session messages', async () => {
+  const workflow = await gateway.createWorkflow()
+  await gateway.start(workflow.id, { context: 'go' })
+  await gateway.get('/nowhere')
+  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+  const lines = [
+    'gateway_request_duration_seconds_count{service="gateway",operation="startWorkflow",status="202"} 1',
+    'gateway_request_duration_seconds_count{service="gateway",operation="none",status="404"} ',
+    'gateway_starts_total{kind="accepted",service="gateway"} 1',
+    'gateway_wake_ups_total{outcome="confirmed",service="gateway"} 1',
+    'gateway_start_batch_size_count{service="gateway"} 1',
+    'gateway_broker_up{service="gateway"} 1',
+    'process_cpu_seconds_total{',
+  ]
+  expect(lines.filter((line) => !text.includes(`\n${line}`))).toEqual([])
 })

@@ -6,7 +6,6 @@ import {
   ERROR_CODES,
   type Role,
   ROLES,
-  type SessionMessage,
 } from '@workflow-service/contract'
 import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
 import { type Database, newId } from '@workflow-service/database'
@@ -92,12 +91,11 @@ export async function startTestApp(db: Database, config: AppConfig) {
   const { logger, lines: logLines } = createCapturedLogger({ service: 'app' })
   const queue = createInProcessQueue()
   /** Messages published to the session queue. */
-  const published: SessionMessage[] = []
+  const published: Parameters<typeof queue.publish>[0][] = []
   const sessionQueue: typeof queue = {
     ...queue,
     publish: (message, properties) => {
-      const ids = 'session_ids' in message ? message.session_ids : [message.session_id]
-      published.push(...ids.map((id) => ({ session_id: id })))
+      published.push(message)
       return queue.publish(message, properties)
     },
   }

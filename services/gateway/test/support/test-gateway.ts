@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll } from '@jest/globals'
-import { PUBLIC_RUN_EXAMPLE, type SessionMessage } from '@workflow-service/contract'
-import { createApiKey, createDatabase, newId } from '@workflow-service/database'
+import { PUBLIC_RUN_EXAMPLE } from '@workflow-service/contract'
+import { createApiKey, createDatabase, issueApiKey, newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
+import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
 import {
   createCapturedLogger,
@@ -54,7 +54,7 @@ export async function startTestGateway(
   const config = readGatewayConfig({ ...testEnv(database.url), ...env })
   const { logger, lines: logLines } = createCapturedLogger({ service: 'gateway' })
   /** Messages published to the session queue. */
-  const published: Published[] = []
+  const published: Parameters<SessionQueue['publish']>[] = []
   const sessionQueue = options.sessionQueue ?? recordingQueue(published)
   const running: RunningService[] = []
   /** Starts another gateway on the same database. */
@@ -118,6 +118,9 @@ export async function startTestGateway(
       })
       return { id, sessionId }
     },
+    /** Makes a key of the organization, by default of all scopes. */
+    issueKey: (change: Partial<Parameters<typeof issueApiKey>[2]> = {}) =>
+      issueApiKey(db, organization.id, { name: newId(), scopes: ['read', 'start'], expiresAt: null, ...change }),
     apply,
     startAnother,
     stop: async () => {
@@ -176,19 +179,13 @@ export function apiTrigger(change: object = {}): Record<string, unknown> {
   return { name: 'From the API', is_active: true, trigger_source: { slug: 'api', name: 'API' }, ...change }
 }
 
-interface Published {
-  readonly message: SessionMessage
-  readonly properties: MessageProperties | undefined
-}
-
-function recordingQueue(published: Published[]): SessionQueue {
+function recordingQueue(published: Parameters<SessionQueue['publish']>[]): SessionQueue {
   const queue = createInProcessQueue()
   return {
     ...queue,
-    publish: (message, properties) => {
-      const ids = 'session_ids' in message ? message.session_ids : [message.session_id]
-      published.push(...ids.map((id) => ({ message: { session_id: id }, properties })))
-      return queue.publish(message, properties)
+    publish: (...message) => {
+      published.push(message)
+      return queue.publish(...message)
     },
   }
 }
