@@ -28,21 +28,25 @@ const suspend = async (isSuspended: boolean): Promise<unknown> =>
 
 describe('401', () => {
   const { key } = createApiKey()
-  test.each<[what: string, headers: Record<string, string>]>([
-    ['no Authorization header', {}],
-    ['an empty Authorization header', { Authorization: '' }],
-    ['the scheme alone', { Authorization: 'Bearer' }],
-    ['another scheme', { Authorization: 'Basic d2Zr' }],
-    ['two keys in one header', { Authorization: `Bearer ${key} ${key}` }],
-    ['two credentials in one header', { Authorization: `Bearer ${key}, Bearer ${key}` }],
-    ['text that is not a key', { Authorization: 'Bearer secret' }],
-    ['a key with a wrong checksum', { Authorization: `Bearer ${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}` }],
-    ['an unknown key', { Authorization: `Bearer ${key}` }],
-    ['a key in another header', { 'X-Api-Key': key }],
-    ['an enormous key', { Authorization: `Bearer ${'x'.repeat(8_000)}` }],
-  ])('%s', async (_what, headers) => {
+  const mistyped = `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`
+  const missing = 'Send your API key in the header "Authorization: Bearer wfk_…".'
+  const malformed = 'The Authorization header must be sent once, as "Authorization: Bearer wfk_…".'
+  const invalid = 'The API key is not valid: it is mistyped, unknown, revoked or expired.'
+  test.each<[what: string, headers: Record<string, string>, message: string]>([
+    ['no Authorization header', {}, missing],
+    ['an empty Authorization header', { Authorization: '' }, malformed],
+    ['the scheme alone', { Authorization: 'Bearer' }, malformed],
+    ['another scheme', { Authorization: 'Basic d2Zr' }, malformed],
+    ['two keys in one header', { Authorization: `Bearer ${key} ${key}` }, malformed],
+    ['two credentials in one header', { Authorization: `Bearer ${key}, Bearer ${key}` }, malformed],
+    ['text that is not a key', { Authorization: 'Bearer secret' }, invalid],
+    ['a key with a wrong checksum', { Authorization: `Bearer ${mistyped}` }, invalid],
+    ['an unknown key', { Authorization: `Bearer ${key}` }, invalid],
+    ['a key in another header', { 'X-Api-Key': key }, missing],
+    ['an enormous key', { Authorization: `Bearer ${'x'.repeat(8_000)}` }, invalid],
+  ])('%s is refused with what to send', async (_what, headers, message) => {
     const answer = await gateway.get(ORGANIZATION, { key: null, headers })
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'unauthorized'])
+    expect([answer.status, answer.body.error]).toMatchObject([401, { code: 'unauthorized', message }])
     expect(answer.text).not.toContain(key)
   })
 
@@ -183,7 +187,7 @@ describe('the cache and its clock', () => {
   let lookUpCount: number
   let cache: ApiKeyCache
   beforeEach(() => {
-    nowMs = 0
+    nowMs = 1_000_000
     lookUpCount = 0
     cache = createApiKeyCache({ db: gateway.db, now: () => nowMs, onLookUp: (count) => (lookUpCount += count) })
   })
@@ -203,9 +207,9 @@ describe('the cache and its clock', () => {
     const { key, apiKey } = await gateway.issueKey()
     expect(await isAccepted(key)).toBe(true)
     await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    nowMs = 2_999
+    nowMs += 2_999
     expect([await isAccepted(key), lookUpCount]).toEqual([true, 1])
-    nowMs = 3_000
+    nowMs += 1
     expect([await isAccepted(key), lookUpCount]).toEqual([false, 2])
   })
 
@@ -216,9 +220,9 @@ describe('the cache and its clock', () => {
     expect(isExpected(key)).toBe(true)
     await found
     expect(isExpected(key)).toBeUndefined()
-    nowMs = 599_999
+    nowMs += 599_999
     expect([isExpected(key), isExpected(forge(key))]).toEqual([true, false])
-    nowMs = 600_000
+    nowMs += 1
     expect(isExpected(key)).toBe(false)
   })
 
@@ -245,7 +249,7 @@ describe('the cache and its clock', () => {
     }
     const { key: soon } = await gateway.issueKey({ expiresAt: new Date(rows[0]!.expiresAt.getTime() - 58_000) })
     const wasAccepted = await isAccepted(soon)
-    nowMs = 2_100
+    nowMs += 2_100
     expect([wasAccepted, await isAccepted(soon), lookUpCount]).toEqual([true, false, 2])
   })
 })

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
 import { beginTransaction, hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
+import { createStartRecorder } from '../src/starts/start-recorder.ts'
 import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -104,6 +105,26 @@ describe('202', () => {
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 202, 202, 202, 409])
     expect(answers[2]?.body).toEqual(answers[1]?.body)
     expect(rows).toHaveLength(1)
+  })
+
+  test('is the answer to each start of a batch but the one that PostgreSQL refuses', async () => {
+    const workflowId = await createWorkflow()
+    const { apiKey } = await gateway.issueKey()
+    await gateway.db.pool.query(`ALTER TABLE starts ADD CONSTRAINT for_test CHECK (context <> 'refused')`)
+    const sizes: number[] = []
+    const metrics = { starts: { inc: () => {} }, startBatches: { observe: (size: number) => void sizes.push(size) } }
+    const { record } = createStartRecorder(gateway.db, metrics as never)
+    const start = { workflowId, sessionId: null, apiKeyId: apiKey.id, requestId: 'r', idempotency: null }
+    const outcomes = await Promise.allSettled(
+      ['one', 'refused', 'two'].map((context) =>
+        record(gateway.organization.id, { ...start, context, startId: newId(), newSessionId: newId() }),
+      ),
+    )
+    await gateway.db.pool.query('ALTER TABLE starts DROP CONSTRAINT for_test')
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    const contexts = (await storedStarts(workflowId)).map(({ context }) => String(context))
+    expect(contexts.toSorted()).toEqual(['one', 'two'])
+    expect(sizes).toEqual([3])
   })
 
   test('uses the oldest active api trigger', async () => {
