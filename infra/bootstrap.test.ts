@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '../packages/dev-servers/src/wait-until.ts'
@@ -108,15 +109,19 @@ async function startInShell(argument: string) {
   const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, npm_lifecycle_event: 'start' }
   const shell = spawn('/bin/sh', ['-c', command], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
   shells.push(shell)
-  let output = ''
-  shell.stdout.on('data', (chunk) => (output += chunk))
-  await waitUntil(() => output.includes('up'))
-  return { shell, output: () => output }
+  const output = readOutput(shell)
+  await waitUntil(() => output().includes('up'))
+  return { shell, output }
 }
 
-async function run(...args: string[]) {
-  return await runOn({}, ...args)
+/** Returns what the program has written so far. */
+function readOutput({ stdout }: { readonly stdout: Readable }): () => string {
+  let output = ''
+  stdout.on('data', (chunk) => (output += chunk))
+  return () => output
 }
+
+const run = async (...args: string[]) => await runOn({}, ...args)
 
 async function runOn(machine: Machine, ...args: string[]) {
   const child = spawnBootstrap(args, machine)
@@ -216,9 +221,8 @@ describe('the bootstrap', () => {
     ['SIGINT', 8],
   ] as const)('passes %s on once and waits for the child to end', async (signal, status) => {
     const child = spawnBootstrap(['start', 'stay'])
-    let output = ''
-    child.stdout.on('data', (chunk) => (output += chunk))
-    await waitUntil(() => output.includes('up'))
+    const output = readOutput(child)
+    await waitUntil(() => output().includes('up'))
     child.kill(signal)
     child.kill(signal)
     const [code] = (await once(child, 'close')) as [number]
@@ -246,12 +250,11 @@ describe('the bootstrap', () => {
   test('ends the install on Ctrl-C, and the next start repeats it', async () => {
     await write('pnpm-hangs', '')
     const child = spawnBootstrap(['start'])
-    let output = ''
-    child.stdout.on('data', (chunk) => (output += chunk))
+    const output = readOutput(child)
     await waitUntil(() => existsSync(join(workspace, 'calls')))
     child.kill('SIGINT')
     expect(await once(child, 'close')).toEqual([130, null])
-    expect(output).toContain('Interrupted; nothing is left running.')
+    expect(output()).toContain('Interrupted; nothing is left running.')
     await rm(join(workspace, 'pnpm-hangs'))
     await takeCalls()
     await run('start')

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { SERVICE_NAMES } from './service-settings.ts'
 
@@ -14,36 +14,31 @@ const scripts = manifests.flatMap((file) => {
   return Object.entries(manifest.scripts ?? {}).map(([name, text]) => [file, name, text] as const)
 })
 
-describe('the scripts of package.json', () => {
-  test('are found', () => {
-    expect(scripts).toContainEqual(['package.json', 'start', 'node infra/bootstrap.mjs start'])
-  })
-
-  // npm runs scripts with cmd.exe on Windows. What both shells read alike: words, double quotes, and `&&` between
-  // commands.
-  test.each(scripts)('of %s mean the same to sh and cmd.exe: %s', (file, _name, text) => {
-    for (const command of text.split(' && ')) {
-      expect(command).toMatch(/^(?:[\w@./:=,+-]+|"[\w@./:=,+ *-]+")(?: (?:[\w@./:=,+-]+|"[\w@./:=,+ *-]+"))*$/)
-      const [program = ''] = command.split(' ')
-      expect([program, isProgram(program, join(root, dirname(file)))]).toEqual([program, true])
-    }
-  })
+test('the scripts of package.json are found', () => {
+  expect(scripts).toContainEqual(['package.json', 'start', 'node infra/bootstrap.mjs start'])
 })
 
-describe('the start script', () => {
-  test.each(SERVICE_NAMES)('of the %s gives Node the same options as the image', (name) => {
-    const [program, ...options] = startScript(name)
-    expect([program, options.pop()]).toEqual(['node', 'src/main.ts'])
-    const [, inImage = ''] =
-      /^ENV NODE_OPTIONS="(.+)"$/m.exec(readFileSync(join(root, 'infra/Dockerfile'), 'utf8')) ?? []
-    const flags = options.filter((option) => option.startsWith('--') && option !== '--import')
-    const modules = options.filter((option) => !option.startsWith('--'))
-    expect(modules).toHaveLength(1)
-    const ofContainer = [...inImage.split(' '), ...composeOptions(name)]
-    // The last one of each name counts.
-    const effective = [...new Map(ofContainer.map((option) => [option.split('=')[0], option])).values()]
-    expect(effective).toEqual([...flags, ...modules.map((module) => `--import=/app/${pathOf(name, module)}`)])
-  })
+// npm runs scripts with cmd.exe on Windows. What both shells read alike: words, double quotes, and `&&` between
+// commands.
+test.each(scripts)('the scripts of %s mean the same to sh and cmd.exe: %s', (file, _name, text) => {
+  for (const command of text.split(' && ')) {
+    expect(command).toMatch(/^(?:[\w@./:=,+-]+|"[\w@./:=,+ *-]+")(?: (?:[\w@./:=,+-]+|"[\w@./:=,+ *-]+"))*$/)
+    const [program = ''] = command.split(' ')
+    expect([program, isProgram(program, join(root, dirname(file)))]).toEqual([program, true])
+  }
+})
+
+test.each(SERVICE_NAMES)('the start script of the %s gives Node the same options as the image', (name) => {
+  const [program, ...options] = startScript(name)
+  expect([program, options.pop()]).toEqual(['node', 'src/main.ts'])
+  const [, inImage = ''] = /^ENV NODE_OPTIONS="(.+)"$/m.exec(readFileSync(join(root, 'infra/Dockerfile'), 'utf8')) ?? []
+  const flags = options.filter((option) => option.startsWith('--') && option !== '--import')
+  const modules = options.filter((option) => !option.startsWith('--'))
+  expect(modules).toHaveLength(1)
+  const ofContainer = [...inImage.split(' '), ...composeOptions(name)]
+  // The last one of each name counts.
+  const effective = [...new Map(ofContainer.map((option) => [option.split('=')[0], option])).values()]
+  expect(effective).toEqual([...flags, ...modules.map((module) => `--import=/app/${pathOf(name, module)}`)])
 })
 
 /**

@@ -23,10 +23,8 @@ describe('the folder of the local stack', () => {
     for (const path of [local, join(local, 'logs')]) await chmod(path, 0o755)
     for (const path of ['.gitignore', 'env', 'logs/app.log']) await chmod(join(local, path), 0o644)
     await createLocalDir(local)
-    for (const path of ['.', 'logs']) expect([path, await modeOf('.local', path)]).toEqual([path, '700'])
-    for (const path of ['.gitignore', 'env', 'logs/app.log']) {
-      expect([path, await modeOf('.local', path)]).toEqual([path, '600'])
-    }
+    const modes = { '.': '700', logs: '700', '.gitignore': '600', env: '600', 'logs/app.log': '600' }
+    for (const [path, mode] of Object.entries(modes)) expect([path, await modeOf('.local', path)]).toEqual([path, mode])
   })
 
   test('keeps its permissions, and those of other files, if it was there before', async () => {

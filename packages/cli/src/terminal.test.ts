@@ -125,18 +125,13 @@ describe('renderTable', () => {
 })
 
 describe('renderTable on a terminal of 80 columns', () => {
-  interface Run {
-    at: string
-    id: string
-    name: string
-    error: string
-  }
   const run = {
     at: '2026-01-31T09:00:00Z',
     id: '01a1fd4e-f109-7ab0-9050-44d23f55f995',
     name: 'Forward the orders of the shop',
     error: 'model_refused: the answer was not one that the service can use',
   }
+  type Run = typeof run
   const runColumns: readonly Column<Run>[] = [
     timeColumn('ACCEPTED (UTC)', ({ at }) => at),
     { title: 'RUN', value: ({ id }) => id, cut: 'id' },
@@ -174,16 +169,14 @@ describe('renderTable on a terminal of 80 columns', () => {
   })
 })
 
-describe('showDuration', () => {
-  test.each([
-    [null, '–'],
-    [0, '0 ms'],
-    [999.4, '999 ms'],
-    [1_500, '1.5 s'],
-    [65_000, '1 min 5 s'],
-  ])('shows %p as %s', (ms, text) => {
-    expect(showDuration(ms)).toBe(text)
-  })
+test.each([
+  [null, '–'],
+  [0, '0 ms'],
+  [999.4, '999 ms'],
+  [1_500, '1.5 s'],
+  [65_000, '1 min 5 s'],
+])('showDuration shows %p as %s', (ms, text) => {
+  expect(showDuration(ms)).toBe(text)
 })
 
 test('a text from outside has no control characters, C1 ones included, and no overrides of its direction', () => {

@@ -33,6 +33,8 @@ const manifest = (...sources: object[]) => ({
 })
 const apply = async (value: object | string, ...more: string[]) =>
   await run('apply', await environment.writeFile('manifest.yaml', value), '--json', ...more)
+const applyText = async (value: object, args: string[] = [], options: Parameters<typeof wf>[2] = {}) =>
+  await wf(environment.env, ['apply', await environment.writeFile('manifest.json', value), ...args], options)
 const applyLookups = async (...lookups: object[]) => {
   const { exitStatus, json } = await apply({ organization: { name: 'Acme' }, lookups })
   const result = json() as { organization_id: string; lookups: { outcome: string; error?: object }[] }
@@ -42,18 +44,10 @@ const sourcesOf = (json: unknown) => (json as { webhook_sources: object[] }).web
 
 describe('wf apply', () => {
   test('warns of a subagent source that names no webhook source, and suggests the one that is meant', async () => {
-    const triggers = [
-      {
-        trigger_source: { slug: 'api', name: 'API' },
-        subagent_sources: ['ORDER INTAKE', 'Order intak'].map((name) => ({ name, type: 'api' })),
-      },
-    ]
-    const file = await environment.writeFile('subagent.json', {
-      organization: { name: 'Acme' },
-      webhook_sources: [source({ verify: false })],
-      workflows: [{ name: 'Forward', description: 'Send it to Order intake.', triggers }],
-    })
-    const { exitStatus, stdout } = await run('apply', file, '--dry-run')
+    const subagent_sources = ['ORDER INTAKE', 'Order intak'].map((name) => ({ name, type: 'api' }))
+    const triggers = [{ trigger_source: { slug: 'api', name: 'API' }, subagent_sources }]
+    const workflow = { description: 'Send it to Order intake.', triggers }
+    const { exitStatus, stdout } = await applyText(withWorkflow(workflow, { verify: false }), ['--dry-run'])
     expect(exitStatus).toBe(0)
     expect(stdout.match(/The subagent source .*/g)).toEqual([
       'The subagent source "Order intak" is no webhook source; did you mean "Order intake"?',
@@ -118,11 +112,7 @@ workflows:
 
   test('stores a given key and prints what it created', async () => {
     const { key } = createApiKey()
-    const file = await environment.writeFile('acme.json', {
-      organization: { name: 'Acme' },
-      api_keys: [{ name: 'ci', key }],
-    })
-    const { stdout, exitStatus } = await run('apply', file)
+    const { stdout, exitStatus } = await applyText({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', key }] })
     expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^\+ organization {2}Acme {2}92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab\n\+ API key {2}ci {2}/)
     expect(stdout).toContain(`\n    ${key}\n\nNew: 2, changed: 0, unchanged: 0.\n`)
@@ -148,7 +138,7 @@ workflows:
       { name: 'Order intake', outcome: 'created' },
     ])
     expect(json()).toMatchObject({ workflows: [{ outcome: 'created' }] })
-    const text = await run('apply', await environment.writeFile('manifest.yaml', manifest(refused)))
+    const text = await applyText(manifest(refused))
     expect(text.stdout).toMatch(/✗ webhook source {2}Refuser .*\n {4}The endpoint answered 401[^]*, failed: 1\.\n/)
   })
 
@@ -213,29 +203,16 @@ workflows:
     await applyLookups(lookup('A', a), lookup('B', b))
     const moved = await applyLookups(lookup('B', a), lookup('C', b), lookup('A'))
     expect(moved.lookups.map(({ outcome }) => outcome)).toEqual(['changed', 'changed', 'created'])
-    const exchanged = await apply(
-      { organization: { name: 'Acme' }, lookups: [lookup('C', a), lookup('B', b)] },
-      '--dry-run',
-    )
+    const lookups = [lookup('C', a), lookup('B', b)]
+    const exchanged = await apply({ organization: { name: 'Acme' }, lookups }, '--dry-run')
     expect(exchanged.stderr).toContain('exchanged at once')
   })
 
   test('connects look-ups with the tools that are allowed, keeps a secret that it leaves out, and exports them', async () => {
-    const tools = [
-      {
-        name: 'search',
-        description: 'Searches.',
-        inputSchema: { type: 'object' },
-        annotations: { readOnlyHint: true },
-      },
-      { name: 'remove', inputSchema: { type: 'object' } },
-    ]
-    using server = await startLookupServer(
-      mcpHandler(
-        () => tools,
-        () => ({ content: [] }),
-      ),
-    )
+    const inputSchema = { type: 'object' }
+    const search = { name: 'search', description: 'Searches.', inputSchema, annotations: { readOnlyHint: true } }
+    const listTools = () => [search, { name: 'remove', inputSchema }]
+    using server = await startLookupServer(mcpHandler(listTools, () => ({ content: [] })))
     const find = { name: 'find', path: '/{id}', parameters: { type: 'object', properties: { id: { type: 'string' } } } }
     const http = { name: 'Customers', kind: 'http', url: endpoint.url, header_name: 'X-Key', tools: [find] }
     const mcp = { name: 'Directory', kind: 'mcp', url: `${server.url}/mcp`, tools: [{ name: 'search' }] }
@@ -247,10 +224,8 @@ workflows:
     const [customers, directory] = await stored()
     expect(directory.tools).toEqual([{ name: 'search', description: 'Searches.', parameters: { type: 'object' } }])
     expect((await applyLookups(http, mcp)).lookups.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged'])
-    const refused = await applyLookups(
-      { ...http, tools: [{ ...find, description: 'Finds.' }] },
-      { ...mcp, tools: [{ name: 'remove' }] },
-    )
+    const described = { ...http, tools: [{ ...find, description: 'Finds.' }] }
+    const refused = await applyLookups(described, { ...mcp, tools: [{ name: 'remove' }] })
     expect(refused).toMatchObject({ exitStatus: 1, lookups: [{ outcome: 'changed' }, { outcome: 'failed' }] })
     expect(JSON.stringify(refused.lookups[1]?.error)).toContain('may change something')
     const after = await stored()
@@ -265,10 +240,8 @@ workflows:
 
   test('applies everything else when the dispatcher is unavailable, and reports it', async () => {
     const file = await environment.writeFile('manifest.yaml', manifest(source()))
-    const { exitStatus, stdout } = await wf({ ...environment.env, DISPATCHER_URL: 'http://127.0.0.1:1' }, [
-      'apply',
-      file,
-    ])
+    const env = { ...environment.env, DISPATCHER_URL: 'http://127.0.0.1:1' }
+    const { exitStatus, stdout } = await wf(env, ['apply', file])
     expect(exitStatus).toBe(1)
     expect(stdout).toMatch(
       /✗ webhook source {2}Order intake .*\n {4}The dispatcher at http:\/\/127.0.0.1:1 does not answer/,
@@ -313,9 +286,8 @@ const rules = (content: string) => ({ files: [{ name: 'rules.yaml', content }] }
 describe('the workflows of a manifest', () => {
   test('have warnings about what the built-in agent cannot follow, which do not fail the command', async () => {
     const value = withWorkflow({ description: 'Only if it is paid, send it to Order intake.' })
-    const warnings = [
-      { workflow: 'Forward', path: 'workflows[0].description', code: 'rules_needed', excerpt: expect.any(String) },
-    ]
+    const where = { workflow: 'Forward', path: 'workflows[0].description' }
+    const warnings = [{ ...where, code: 'rules_needed', excerpt: expect.any(String) }]
     for (const flags of [['--dry-run'], []]) {
       const { exitStatus, json } = await apply(value, ...flags)
       expect(exitStatus).toBe(0)
@@ -349,11 +321,8 @@ describe('the workflows of a manifest', () => {
   })
 
   test('have no warning of a source that another file, or the database in another case, has too', async () => {
-    const value = {
-      ...withWorkflow({ description: 'Send it to Order intake.' }),
-      webhook_sources: [source({ verify: false })],
-    }
-    const named = { ...value, webhook_sources: [source({ verify: false, name: 'order INTAKE' })] }
+    const value = described('Send it to Order intake.', { verify: false })
+    const named = described('Send it to Order intake.', { verify: false, name: 'order INTAKE' })
     const file = await environment.writeFile('other.json', value)
     expect((await apply(value, file)).json()).toMatchObject([{ warnings: [] }, { warnings: [] }])
     expect((await apply(named)).json()).toMatchObject({ warnings: [] })
@@ -380,8 +349,6 @@ interface Ids {
 }
 
 const described = (description: string, sourceChanges: object = {}) => withWorkflow({ description }, sourceChanges)
-const applyText = async (value: object, args: string[] = [], options: Parameters<typeof wf>[2] = {}) =>
-  await wf(environment.env, ['apply', await environment.writeFile('manifest.json', value), ...args], options)
 const descriptionInDatabase = async () => (await environment.db.prisma.workflow.findFirstOrThrow()).description
 
 async function changeInApplication(kind: string, organizationId: string, id: string): Promise<void> {
@@ -459,11 +426,8 @@ describe('wf apply over changes of people', () => {
     )
     expect(await descriptionInDatabase()).toBe('First.')
     const inJson = await applyText(described('Second.'), ['--json'])
-    expect(JSON.parse(inJson.stderr)).toMatchObject({
-      error: {
-        overwrites: [{ kind: 'workflow', name: 'Forward', by: 'Ada Lovelace', at: '2026-05-04T03:02:01.000Z' }],
-      },
-    })
+    const overwrite = { kind: 'workflow', name: 'Forward', by: 'Ada Lovelace', at: '2026-05-04T03:02:01.000Z' }
+    expect(JSON.parse(inJson.stderr)).toMatchObject({ error: { overwrites: [overwrite] } })
   })
 
   test('overwrites them with --yes, and reports that', async () => {

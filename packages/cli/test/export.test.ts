@@ -3,7 +3,7 @@ import { newId } from '@workflow-service/database'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { parseManifest } from '../src/operator/manifest-file.ts'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { wf } from './support/wf.ts'
+import { failure, wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
 afterEach(async () => await environment.clear())
@@ -206,11 +206,8 @@ workflows:
       expect(repeated.stdout).toContain('New: 0, changed: 0, ')
     }
     await environment.apply({ organization: { name: 'Acme' }, workflows: [{ id: newId(), name: 'A' }] })
-    expect(await exportManifest('Acme', '--portable')).toMatchObject({
-      exitStatus: 1,
-      stdout: '',
-      stderr: expect.stringContaining('several are named "A"'),
-    })
+    const refused = await exportManifest('Acme', '--portable')
+    expect(refused).toMatchObject({ ...failure('several are named "A"'), stdout: '' })
   })
 
   test('keeps every digit of the numbers in filters', async () => {
@@ -219,10 +216,8 @@ workflows:
   - name: A
     triggers: [{ trigger_source: { slug: api, name: API }, filters: { big: 12345678901234567890, tiny: 1e-7, <<: no, __proto__: 1 } }]
 `
-    await wf(environment.env, [
-      'apply',
-      await environment.writeFile('big.yaml', manifest.replace('<<: no', '"<<": no')),
-    ])
+    const file = await environment.writeFile('big.yaml', manifest.replace('<<: no', '"<<": no'))
+    await wf(environment.env, ['apply', file])
     for (const args of [[], ['--json']]) {
       const { stdout } = await exportManifest(...args)
       expect(stdout).toContain('12345678901234567890')
@@ -241,11 +236,8 @@ workflows:
     expect(users).toEqual([{ email: 'bob@acme.test' }])
     expect(workflows?.map(({ name }) => name)).toEqual(['A'])
     const unknown = newId()
-    expect(await exportManifest('--workflow', unknown)).toMatchObject({
-      exitStatus: 1,
-      stdout: '',
-      stderr: `Error: There is no workflow ${unknown}. List them with wf workflows list.\n`,
-    })
+    const message = `Error: There is no workflow ${unknown}. List them with wf workflows list.\n`
+    expect(await exportManifest('--workflow', unknown)).toMatchObject({ ...failure(message), stdout: '' })
   })
 
   test('prints organizations of several pages, in the order of the list', async () => {

@@ -94,10 +94,8 @@ describe('wf organizations', () => {
     const mistyped = await runWf(settings(), ['organizations', 'delete', 'Acme'], { ask: async () => 'acme' })
     expect(mistyped).toMatchObject(failure('Error: This is not its name. Nothing was deleted.\n'))
     expect(await json('organizations', 'list')).toHaveLength(1)
-    expect(await wf('organizations', 'delete', 'Acme', '--yes')).toMatchObject({
-      exitStatus: 0,
-      stdout: `Acme (${id}) is deleted.\n`,
-    })
+    const stdout = `Acme (${id}) is deleted.\n`
+    expect(await wf('organizations', 'delete', 'Acme', '--yes')).toMatchObject({ exitStatus: 0, stdout })
     expect(await json('organizations', 'list')).toEqual([])
     expect(await database.db.prisma.user.count()).toBe(0)
     expect(await operatorEvents()).toEqual([{ action: 'organization.deleted', target: 'Acme', changes: [] }])
@@ -105,16 +103,14 @@ describe('wf organizations', () => {
   })
 })
 
-describe('a manifest of a deleted organization', () => {
-  test('is refused while its data is being deleted, and creates it again afterwards', async () => {
-    const { id } = await create('Acme')
-    const manifest = { organization: { name: 'Acme' } }
-    await database.db.pool.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [id])
-    expect(await apply(manifest)).toMatchObject(failure('its data is still being deleted'))
-    await database.db.pool.query('UPDATE organizations SET purged_at = now() WHERE id = $1', [id])
-    expect(await apply(manifest)).toMatchObject({ exitStatus: 0 })
-    expect(await json('organizations', 'list')).toEqual([{ id, name: 'Acme', suspended: false }])
-  })
+test('a manifest of a deleted organization is refused while its data is being deleted, and creates it again afterwards', async () => {
+  const { id } = await create('Acme')
+  const manifest = { organization: { name: 'Acme' } }
+  await database.db.pool.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [id])
+  expect(await apply(manifest)).toMatchObject(failure('its data is still being deleted'))
+  await database.db.pool.query('UPDATE organizations SET purged_at = now() WHERE id = $1', [id])
+  expect(await apply(manifest)).toMatchObject({ exitStatus: 0 })
+  expect(await json('organizations', 'list')).toEqual([{ id, name: 'Acme', suspended: false }])
 })
 
 describe('wf setup-link', () => {
@@ -143,9 +139,8 @@ describe('wf setup-link', () => {
     await create('Acme')
     await create('Other')
     expect(await wf('setup-link')).toMatchObject(failure('several organizations'))
-    expect(await runWf({ DATABASE_URL: database.url }, ['setup-link', 'Acme'])).toMatchObject(
-      failure(/APP_URL is missing\. .*Example: APP_URL=https:/),
-    )
+    const withoutUrl = await runWf({ DATABASE_URL: database.url }, ['setup-link', 'Acme'])
+    expect(withoutUrl).toMatchObject(failure(/APP_URL is missing\. .*Example: APP_URL=https:/))
   })
 })
 
@@ -167,14 +162,10 @@ describe('wf users', () => {
     await addUser(id, 'Ada@acme.test', 'owner')
     const bob = await addUser(id, 'bob@acme.test', null)
     expect((await setRole(bob.id, 'admin')).stdout).toBe('bob@acme.test is admin.\n')
-    expect(await operatorEvents()).toContainEqual({
-      action: 'user.saved',
-      target: 'bob@acme.test',
-      changes: [{ field: 'role', old: null, new: 'admin' }],
-    })
-    expect(await setRole('ada@ACME.test', 'none')).toMatchObject(
-      failure('Error: Ada@acme.test is the last owner of Acme. Make another one first: wf setup-link.\n'),
-    )
+    const changes = [{ field: 'role', old: null, new: 'admin' }]
+    expect(await operatorEvents()).toContainEqual({ action: 'user.saved', target: 'bob@acme.test', changes })
+    const isLast = 'Error: Ada@acme.test is the last owner of Acme. Make another one first: wf setup-link.\n'
+    expect(await setRole('ada@ACME.test', 'none')).toMatchObject(failure(isLast))
     await setRole('bob@acme.test', 'owner')
     expect((await setRole('ada@acme.test', 'none')).stdout).toBe('Ada@acme.test has no role and cannot sign in.\n')
     for (const unknown of ['eve@acme.test', newId()]) {
@@ -277,53 +268,47 @@ describe('wf keys', () => {
       expect(revoked).toMatchObject({ name, revoked_at: expect.any(String) })
       expect(await json('keys', 'revoke', named)).toEqual(revoked)
     }
-    expect((await wf('keys', 'revoke', 'ci')).stderr).toBe(
-      'Error: Acme has no such key. List its keys with wf keys list.\n',
-    )
+    const stderr = 'Error: Acme has no such key. List its keys with wf keys list.\n'
+    expect(await wf('keys', 'revoke', 'ci')).toMatchObject({ stderr })
   })
 
   test('belong to the organization of --organization, which is needed if there are several', async () => {
-    expect((await wf('keys', 'list')).stderr).toBe(
-      'Error: There is no organization yet. Create one with wf apply FILE.\n',
-    )
+    const none = 'Error: There is no organization yet. Create one with wf apply FILE.\n'
+    expect((await wf('keys', 'list')).stderr).toBe(none)
     const { id } = await create('Acme')
     await create('Other')
-    expect(await wf('keys', 'list')).toMatchObject(
-      failure(/There are several organizations\. Choose one with --organization ID\.\n.*Acme\n.*Other\n/),
-    )
+    const several = /There are several organizations\. Choose one with --organization ID\.\n.*Acme\n.*Other\n/
+    expect(await wf('keys', 'list')).toMatchObject(failure(several))
     for (const named of ['Other', id.toUpperCase()]) {
       expect(await wf('keys', 'list', '--organization', named)).toMatchObject({ exitStatus: 0 })
     }
     for (const unknown of ['Unknown', newId()]) {
-      expect(await wf('keys', 'list', '--organization', unknown)).toMatchObject(
-        failure(`Error: There is no organization ${unknown}. List them with wf organizations list.\n`),
-      )
+      const message = `Error: There is no organization ${unknown}. List them with wf organizations list.\n`
+      expect(await wf('keys', 'list', '--organization', unknown)).toMatchObject(failure(message))
     }
   })
 })
 
-describe('keys and sessions', () => {
-  test('are in the audit log when the operator creates, revokes, opens or closes one, and only then', async () => {
-    const { id } = await create('Acme')
-    const key = (await json('keys', 'create', 'ci', '--scopes', 'read')) as { id: string }
-    await wf('keys', 'revoke', 'ci')
-    await wf('keys', 'revoke', 'ci')
-    const session = (await json('sessions', 'open')) as { id: string }
-    await wf('sessions', 'open', session.id)
-    await wf('sessions', 'close', session.id)
-    await wf('sessions', 'close', session.id)
-    const { rows } = await database.db.pool.query(
-      `SELECT action, actor_name AS actor, target_id AS target FROM audit_events
+test('keys and sessions are in the audit log when the operator creates, revokes, opens or closes one, and only then', async () => {
+  const { id } = await create('Acme')
+  const key = (await json('keys', 'create', 'ci', '--scopes', 'read')) as { id: string }
+  await wf('keys', 'revoke', 'ci')
+  await wf('keys', 'revoke', 'ci')
+  const session = (await json('sessions', 'open')) as { id: string }
+  await wf('sessions', 'open', session.id)
+  await wf('sessions', 'close', session.id)
+  await wf('sessions', 'close', session.id)
+  const { rows } = await database.db.pool.query(
+    `SELECT action, actor_name AS actor, target_id AS target FROM audit_events
        WHERE organization_id = $1 AND actor_kind = 'operator' AND action <> 'organization.created' ORDER BY id`,
-      [id],
-    )
-    expect(rows).toEqual([
-      { action: 'api_key.created', actor: 'operator', target: key.id },
-      { action: 'api_key.revoked', actor: 'operator', target: key.id },
-      { action: 'session.opened', actor: 'operator', target: session.id },
-      { action: 'session.closed', actor: 'operator', target: session.id },
-    ])
-  })
+    [id],
+  )
+  expect(rows).toEqual([
+    { action: 'api_key.created', actor: 'operator', target: key.id },
+    { action: 'api_key.revoked', actor: 'operator', target: key.id },
+    { action: 'session.opened', actor: 'operator', target: session.id },
+    { action: 'session.closed', actor: 'operator', target: session.id },
+  ])
 })
 
 /** What is stored with the name of a person: sign-ins, versions, notices, and a run with a declined payload. */
@@ -378,119 +363,113 @@ async function nameBob(organizationId: string, userId: string, accountId: string
   )
 }
 
-describe('the instructions of a manifest', () => {
-  test('are versions, which stay when it leaves them out', async () => {
-    for (const instructions of ['Be brief.', 'Be kind.']) {
-      expect(await apply({ organization: { name: 'Acme', instructions } })).toMatchObject({ exitStatus: 0 })
-    }
-    expect((await apply({ organization: { name: 'Acme' } })).stdout).toContain('New: 0, changed: 0, unchanged: 1.')
-    const { rows } = await database.db.pool.query('SELECT text, saved_by_name FROM instructions ORDER BY number')
-    expect(rows).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', saved_by_name: 'operator' }])
-  })
+test('the instructions of a manifest are versions, which stay when it leaves them out', async () => {
+  for (const instructions of ['Be brief.', 'Be kind.']) {
+    expect(await apply({ organization: { name: 'Acme', instructions } })).toMatchObject({ exitStatus: 0 })
+  }
+  expect((await apply({ organization: { name: 'Acme' } })).stdout).toContain('New: 0, changed: 0, unchanged: 1.')
+  const { rows } = await database.db.pool.query('SELECT text, saved_by_name FROM instructions ORDER BY number')
+  expect(rows).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', saved_by_name: 'operator' }])
 })
 
-describe('wf people erase', () => {
-  test('deletes the person in all organizations, and every name of the person, and keeps who did what as an id', async () => {
-    const [acme, other] = [await create('Acme'), await create('Other')]
-    await addUser(acme.id, 'ada@acme.test', 'owner')
-    const bob = await addUser(acme.id, 'Bob@acme.test', 'member')
-    const accountId = bob.accountId!
-    const ids = [bob.id, (await addUser(other.id, 'Bob@acme.test', 'member', accountId)).id]
-    const { prisma } = database.db
-    await prisma.account.update({ where: { id: accountId }, data: { name: 'Bobby "B"' } })
-    await prisma.user.updateMany({ where: { accountId }, data: { firstName: 'Bob' } })
-    await setRole('bob@acme.test', 'admin')
-    const jobs = `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
+test('wf people erase deletes the person in all organizations, and every name of the person, and keeps who did what as an id', async () => {
+  const [acme, other] = [await create('Acme'), await create('Other')]
+  await addUser(acme.id, 'ada@acme.test', 'owner')
+  const bob = await addUser(acme.id, 'Bob@acme.test', 'member')
+  const accountId = bob.accountId!
+  const ids = [bob.id, (await addUser(other.id, 'Bob@acme.test', 'member', accountId)).id]
+  const { prisma } = database.db
+  await prisma.account.update({ where: { id: accountId }, data: { name: 'Bobby "B"' } })
+  await prisma.user.updateMany({ where: { accountId }, data: { firstName: 'Bob' } })
+  await setRole('bob@acme.test', 'admin')
+  const jobs = `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
       SELECT gen_random_uuid(), organization_id, '{}', '{}', 1, id, 'Bob' FROM users WHERE id = ANY ($1)`
-    await database.db.pool.query(jobs, [ids])
-    await nameBob(acme.id, bob.id, accountId)
-    await database.db.pool.query(
-      `INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name) VALUES ($1, 1, 'Be brief.', $2, 'Bob')`,
-      [acme.id, bob.id],
-    )
-    expect(await wf('people', 'erase', 'bob@acme.test')).toMatchObject(failure('--yes'))
-    expect(await wf('people', 'erase', 'ada@acme.test', '--yes')).toMatchObject(failure('is the last owner of Acme'))
-    await prisma.session.updateMany({ data: { leaseOwner: 'a runner' } })
-    expect((await wf('people', 'erase', 'bob@acme.test', '--yes')).stderr).toContain('is under way. Repeat this')
-    await prisma.session.updateMany({ data: { leaseOwner: null } })
-    // Interrupted, it changes nothing, and can be repeated.
-    await database.db.pool.query('ALTER TABLE run_steps RENAME TO gone')
-    expect(await wf('people', 'erase', 'bob@acme.test', '--yes')).toMatchObject({ exitStatus: 1 })
-    await database.db.pool.query('ALTER TABLE gone RENAME TO run_steps')
-    const done = await wf('people', 'erase', 'BOB@acme.test', '--yes', '--json')
-    expect(done).toMatchObject({ exitStatus: 0, stderr: '' })
-    const { erased } = JSON.parse(done.stdout) as { erased: { user_id: string }[] }
-    expect(erased.map((each) => each.user_id).toSorted()).toEqual(ids.toSorted())
-    const tables = ['users', 'accounts', 'audit_events', 'resend_jobs', 'workflow_versions', 'notices', 'starts']
-    tables.push('run_steps', 'run_prompts', 'approvals', 'instructions')
-    const naming: string[] = []
-    for (const table of tables) {
-      const found = await database.db.pool.query(`SELECT FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)
-      if (found.rowCount) naming.push(table)
-    }
-    expect(naming).toEqual([])
-    const { rows: kept } = await database.db.pool.query(
-      `SELECT actor_id, changes, address FROM audit_events WHERE actor_kind = 'person' AND target_id IS NULL`,
-    )
-    const changes = [{ field: 'users', old: [], new: ['erased person', 'ada@acme.test'] }]
-    expect(kept).toEqual([{ actor_id: bob.id, changes, address: null }])
-    expect(await wf('people', 'erase', 'bob@acme.test', '--organization', other.id, '--yes')).toMatchObject({
-      exitStatus: 1,
-    })
+  await database.db.pool.query(jobs, [ids])
+  await nameBob(acme.id, bob.id, accountId)
+  await database.db.pool.query(
+    `INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name) VALUES ($1, 1, 'Be brief.', $2, 'Bob')`,
+    [acme.id, bob.id],
+  )
+  expect(await wf('people', 'erase', 'bob@acme.test')).toMatchObject(failure('--yes'))
+  expect(await wf('people', 'erase', 'ada@acme.test', '--yes')).toMatchObject(failure('is the last owner of Acme'))
+  await prisma.session.updateMany({ data: { leaseOwner: 'a runner' } })
+  expect((await wf('people', 'erase', 'bob@acme.test', '--yes')).stderr).toContain('is under way. Repeat this')
+  await prisma.session.updateMany({ data: { leaseOwner: null } })
+  // Interrupted, it changes nothing, and can be repeated.
+  await database.db.pool.query('ALTER TABLE run_steps RENAME TO gone')
+  expect(await wf('people', 'erase', 'bob@acme.test', '--yes')).toMatchObject({ exitStatus: 1 })
+  await database.db.pool.query('ALTER TABLE gone RENAME TO run_steps')
+  const done = await wf('people', 'erase', 'BOB@acme.test', '--yes', '--json')
+  expect(done).toMatchObject({ exitStatus: 0, stderr: '' })
+  const { erased } = JSON.parse(done.stdout) as { erased: { user_id: string }[] }
+  expect(erased.map((each) => each.user_id).toSorted()).toEqual(ids.toSorted())
+  const tables = ['users', 'accounts', 'audit_events', 'resend_jobs', 'workflow_versions', 'notices', 'starts']
+  tables.push('run_steps', 'run_prompts', 'approvals', 'instructions')
+  const naming: string[] = []
+  for (const table of tables) {
+    const found = await database.db.pool.query(`SELECT FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)
+    if (found.rowCount) naming.push(table)
+  }
+  expect(naming).toEqual([])
+  const { rows: kept } = await database.db.pool.query(
+    `SELECT actor_id, changes, address FROM audit_events WHERE actor_kind = 'person' AND target_id IS NULL`,
+  )
+  const changes = [{ field: 'users', old: [], new: ['erased person', 'ada@acme.test'] }]
+  expect(kept).toEqual([{ actor_id: bob.id, changes, address: null }])
+  expect(await wf('people', 'erase', 'bob@acme.test', '--organization', other.id, '--yes')).toMatchObject({
+    exitStatus: 1,
   })
 })
 
-describe('single runs and deliveries', () => {
-  test('are deleted with everything that has their texts, but not while they are under way', async () => {
-    const { id: organizationId } = await create('Acme')
-    const { prisma, pool } = database.db
-    const run = await createRun(organizationId, 'Ada')
-    const { id: runId, workflowId } = run
-    const sourceId = newId()
-    await prisma.runStep.create({ data: { runId, position: 0, kind: 'message', data: {}, epoch: 1 } })
-    const sent = {
-      organizationId,
-      sourceId,
-      kind: 'payload',
-      outcome: 'accepted',
-      requestBody: {},
-      finishedAt: new Date(),
-    }
-    const [ofRun, single] = [newId(), newId()]
-    await prisma.delivery.create({ data: { id: ofRun, runId, status: 200, ...sent } })
-    await prisma.delivery.create({ data: { id: single, status: 200, ...sent } })
-    await pool.query(
-      `INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by_name)
+test('single runs and deliveries are deleted with everything that has their texts, but not while they are under way', async () => {
+  const { id: organizationId } = await create('Acme')
+  const { prisma, pool } = database.db
+  const run = await createRun(organizationId, 'Ada')
+  const { id: runId, workflowId } = run
+  const sourceId = newId()
+  await prisma.runStep.create({ data: { runId, position: 0, kind: 'message', data: {}, epoch: 1 } })
+  const sent = {
+    organizationId,
+    sourceId,
+    kind: 'payload',
+    outcome: 'accepted',
+    requestBody: {},
+    finishedAt: new Date(),
+  }
+  const [ofRun, single] = [newId(), newId()]
+  await prisma.delivery.create({ data: { id: ofRun, runId, status: 200, ...sent } })
+  await prisma.delivery.create({ data: { id: single, status: 200, ...sent } })
+  await pool.query(
+    `INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by_name)
        VALUES (gen_random_uuid(), $1, $2, $3, 'Case', 'go', '[]', 'Ada')`,
-      [organizationId, workflowId, runId],
-    )
-    expect(await wf('runs', 'delete', runId, '--yes')).toMatchObject(failure('not ended'))
-    expect((await wf('deliveries', 'delete', ofRun, '--yes')).stderr).toContain(`wf runs delete ${runId}`)
-    expect(await json('deliveries', 'delete', single, '--yes')).toEqual({ deleted: single })
-    await prisma.start.update({ where: { id: runId }, data: { status: 'succeeded', finishedAt: new Date() } })
-    const later = { ...run, id: newId(), number: 2 }
-    await prisma.start.create({ data: { ...later, status: 'succeeded', finishedAt: new Date() } })
-    const summary = { turn: 0, through: 1, text: 'Ada ordered.', cost_micros: 7 }
-    const step = { position: 0, kind: 'session_summary', data: summary, epoch: 1 }
-    await prisma.runStep.create({ data: { runId: later.id, ...step } })
-    await createPrompt(later.id, { message: 'Ada' })
-    const session = { where: { id: run.sessionId } }
-    await prisma.session.update({ ...session, data: { leaseOwner: 'a runner' } })
-    expect((await wf('runs', 'delete', runId, '--yes')).stderr).toContain('is under way. Repeat this')
-    await prisma.session.update({ ...session, data: { leaseOwner: null } })
-    expect(await json('runs', 'delete', runId, '--yes')).toEqual({ deleted: runId })
-    const left = [await prisma.start.count(), await prisma.delivery.count()]
-    expect(left).toEqual([1, 0])
-    expect((await pool.query('SELECT FROM run_prompts UNION ALL SELECT FROM cases')).rowCount).toBe(0)
-    // What the summary cost stays.
-    expect(await prisma.runStep.findMany()).toMatchObject([{ runId: later.id, data: { text: '', cost_micros: 7 } }])
-    expect(await operatorEvents()).toEqual(
-      expect.arrayContaining([
-        { action: 'delivery.deleted', target: null, changes: [] },
-        { action: 'run.deleted', target: null, changes: [] },
-      ]),
-    )
-  })
+    [organizationId, workflowId, runId],
+  )
+  expect(await wf('runs', 'delete', runId, '--yes')).toMatchObject(failure('not ended'))
+  expect((await wf('deliveries', 'delete', ofRun, '--yes')).stderr).toContain(`wf runs delete ${runId}`)
+  expect(await json('deliveries', 'delete', single, '--yes')).toEqual({ deleted: single })
+  await prisma.start.update({ where: { id: runId }, data: { status: 'succeeded', finishedAt: new Date() } })
+  const later = { ...run, id: newId(), number: 2 }
+  await prisma.start.create({ data: { ...later, status: 'succeeded', finishedAt: new Date() } })
+  const summary = { turn: 0, through: 1, text: 'Ada ordered.', cost_micros: 7 }
+  const step = { position: 0, kind: 'session_summary', data: summary, epoch: 1 }
+  await prisma.runStep.create({ data: { runId: later.id, ...step } })
+  await createPrompt(later.id, { message: 'Ada' })
+  const session = { where: { id: run.sessionId } }
+  await prisma.session.update({ ...session, data: { leaseOwner: 'a runner' } })
+  expect((await wf('runs', 'delete', runId, '--yes')).stderr).toContain('is under way. Repeat this')
+  await prisma.session.update({ ...session, data: { leaseOwner: null } })
+  expect(await json('runs', 'delete', runId, '--yes')).toEqual({ deleted: runId })
+  const left = [await prisma.start.count(), await prisma.delivery.count()]
+  expect(left).toEqual([1, 0])
+  expect((await pool.query('SELECT FROM run_prompts UNION ALL SELECT FROM cases')).rowCount).toBe(0)
+  // What the summary cost stays.
+  expect(await prisma.runStep.findMany()).toMatchObject([{ runId: later.id, data: { text: '', cost_micros: 7 } }])
+  expect(await operatorEvents()).toEqual(
+    expect.arrayContaining([
+      { action: 'delivery.deleted', target: null, changes: [] },
+      { action: 'run.deleted', target: null, changes: [] },
+    ]),
+  )
 })
 
 const afterRestore = async (args: string[], ask?: (question: string) => Promise<string>) =>
@@ -507,16 +486,10 @@ describe('wf after-restore', () => {
   })
 
   test('says what it ended', async () => {
-    expect((await afterRestore(['--yes', '--json'])).json()).toEqual({
-      runs: 0,
-      deliveries: 0,
-      schedules: 0,
-      resend_jobs: 0,
-    })
-    expect(await afterRestore([], async () => 'restored')).toMatchObject({
-      exitStatus: 0,
-      stdout: expect.stringContaining('0 runs ended as failed'),
-    })
+    const none = { runs: 0, deliveries: 0, schedules: 0, resend_jobs: 0 }
+    expect((await afterRestore(['--yes', '--json'])).json()).toEqual(none)
+    const stdout = expect.stringContaining('0 runs ended as failed')
+    expect(await afterRestore([], async () => 'restored')).toMatchObject({ exitStatus: 0, stdout })
   })
 })
 
@@ -524,14 +497,12 @@ describe('wf migrate', () => {
   test('names the missing privilege, and is safe to run several times at once', async () => {
     const { db } = database
     await db.pool.query('DROP SCHEMA public CASCADE')
-    expect((await wf('migrate')).stderr).toContain(
-      'The database has no schema "public": as its owner, run CREATE SCHEMA public.',
-    )
+    const noSchema = 'The database has no schema "public": as its owner, run CREATE SCHEMA public.'
+    expect((await wf('migrate')).stderr).toContain(noSchema)
     await db.pool.query('CREATE SCHEMA public')
     await db.pool.query('REVOKE CREATE ON SCHEMA public FROM CURRENT_USER')
-    expect((await wf('migrate')).stderr).toMatch(
-      /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/,
-    )
+    const noRight = /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/
+    expect((await wf('migrate')).stderr).toMatch(noRight)
     await db.pool.query('GRANT CREATE ON SCHEMA public TO CURRENT_USER')
     expect(await wf('runs', 'list')).toMatchObject(failure('the tables are missing. Run wf migrate.'))
     const results = await Promise.all([1, 2, 3].map(() => wf('migrate', '--json')))

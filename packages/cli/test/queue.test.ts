@@ -16,33 +16,32 @@ afterAll(async () => {
   await broker.drop()
 })
 
-const show = async () => await wf({ AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show', '--json'])
+const show = async (url = broker.url, ...args: string[]) =>
+  await wf({ AMQP_URL: url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show', ...args])
+const showJson = async () => (await show(broker.url, '--json')).json()
+
+/** Publishes a message that the consumer rejects. */
+async function rejectMessage(): Promise<void> {
+  await queue.publish({ session: 1 } as never)
+  const consumer = await queue.consume(async () => {}, { prefetch: 10 })
+  await waitUntil(async () => (await queue.depth()).dead > 0)
+  await consumer.close()
+}
 
 describe('wf queue show', () => {
   test('shows how many messages wait, and why each dead letter was rejected', async () => {
     await queue.publish({ session_id: '01890a5d-ac96-774b-bcce-b302099a8057' })
-    expect((await show()).json()).toEqual({ ready: 1, dead: 0, dead_letters: [] })
-
-    await queue.publish({ session: 1 } as never)
-    const consumer = await queue.consume(async () => {}, { prefetch: 10 })
-    await waitUntil(async () => (await queue.depth()).dead === 1)
-    await consumer.close()
-    expect((await show()).json()).toMatchObject({
-      ready: 0,
-      dead: 1,
-      dead_letters: [{ reason: 'wrong_shape', body: '{"session":1}', died_at: expect.any(String) }],
-    })
-    const { stdout } = await wf({ AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show'])
+    expect(await showJson()).toEqual({ ready: 1, dead: 0, dead_letters: [] })
+    await rejectMessage()
+    const letter = { reason: 'wrong_shape', body: '{"session":1}', died_at: expect.any(String) }
+    expect(await showJson()).toMatchObject({ ready: 0, dead: 1, dead_letters: [letter] })
+    const { stdout } = await show()
     expect(stdout).toMatch(/^0 waiting, 1 dead-lettered\n\nDEAD SINCE .*\n.* wrong_shape .*\{"session":1\}\n$/s)
   })
 
   test('gives the reason of RabbitMQ when the user may not read the dead letters', async () => {
-    await queue.publish({ session: 1 } as never)
-    const consumer = await queue.consume(async () => {}, { prefetch: 10 })
-    await waitUntil(async () => (await queue.depth()).dead > 0)
-    await consumer.close()
-    const env = { AMQP_URL: await broker.createUser({ read: '^$' }), AMQP_QUEUE_TYPE: 'classic' }
-    const { exitStatus, stderr } = await wf(env, ['queue', 'show'])
+    await rejectMessage()
+    const { exitStatus, stderr } = await show(await broker.createUser({ read: '^$' }))
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/^Error: RabbitMQ at .* access to queue 'workflow\.sessions\.dead'/)
   })

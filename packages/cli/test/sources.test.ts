@@ -57,30 +57,26 @@ const send = async (payload: object, ...args: string[]) =>
   })
 const logs = async (...args: string[]) => await wf(environment.env, ['logs', 'order intake', ...args])
 
-describe('wf sources list', () => {
-  test('shows the name, the endpoint and whether requests are signed, never the secret', async () => {
-    const { stdout } = await sources('list')
-    expect(stdout).toMatch(new RegExp(`Order intake {2}[0-9a-f-]{36} {2}yes {5}\\d{4}-.* ${endpoint.url}/orders\n$`))
-    const json = await sources('list', '--json')
-    expect(json.json()).toMatchObject([
-      { name: 'Order intake', has_signing_secret: true, example_request_body: { order_id: 'A-1' } },
-    ])
-    expect(stdout + json.stdout).not.toContain(SOURCE_SECRET)
-  })
+test('wf sources list shows the name, the endpoint and whether requests are signed, never the secret', async () => {
+  const { stdout } = await sources('list')
+  expect(stdout).toMatch(new RegExp(`Order intake {2}[0-9a-f-]{36} {2}yes {5}\\d{4}-.* ${endpoint.url}/orders\n$`))
+  const json = await sources('list', '--json')
+  expect(json.json()).toMatchObject([
+    { name: 'Order intake', has_signing_secret: true, example_request_body: { order_id: 'A-1' } },
+  ])
+  expect(stdout + json.stdout).not.toContain(SOURCE_SECRET)
 })
 
-describe('wf sources pause and resume', () => {
-  test('let payloads wait, and say so', async () => {
-    const paused = await sources('pause', 'Order intake')
-    expect(paused.stdout).toMatch(/^Order intake is paused\./)
-    const json = () => sources('list', '--json')
-    expect((await json()).json()).toMatchObject([{ paused_at: expect.any(String) }])
-    const refused = await sources('send', 'Order intake')
-    expect(refused).toMatchObject(failure('is paused: resume it first'))
-    await sources('resume', 'Order intake')
-    expect((await json()).json()).toMatchObject([{ paused_at: null }])
-    expect(endpoint.requests).toHaveLength(0)
-  })
+test('wf sources pause and resume let payloads wait, and say so', async () => {
+  const paused = await sources('pause', 'Order intake')
+  expect(paused.stdout).toMatch(/^Order intake is paused\./)
+  const json = () => sources('list', '--json')
+  expect((await json()).json()).toMatchObject([{ paused_at: expect.any(String) }])
+  const refused = await sources('send', 'Order intake')
+  expect(refused).toMatchObject(failure('is paused: resume it first'))
+  await sources('resume', 'Order intake')
+  expect((await json()).json()).toMatchObject([{ paused_at: null }])
+  expect(endpoint.requests).toHaveLength(0)
 })
 
 describe('wf sources test', () => {
@@ -135,10 +131,8 @@ describe('wf sources send', () => {
   })
 
   test('exits with 1 and names what does not follow the example; nothing is sent then', async () => {
-    expect(await send({ order: 'A-1' })).toMatchObject({
-      exitStatus: 1,
-      stdout: expect.stringMatching(/^Not accepted\. Order intake: .*order_id: is required/),
-    })
+    const stdout = expect.stringMatching(/^Not accepted\. Order intake: .*order_id: is required/)
+    expect(await send({ order: 'A-1' })).toMatchObject({ exitStatus: 1, stdout })
     expect(endpoint.requests).toHaveLength(0)
   })
 
@@ -159,10 +153,8 @@ describe('wf listen', () => {
     expect(exitStatus).toBe(0)
     const [local] = laptop.requests
     expect(Object.keys(local?.headers ?? {})).toEqual(expect.arrayContaining(Object.keys(real.headers)))
-    expect(local?.headers).toMatchObject({
-      'user-agent': real.headers['user-agent'],
-      'content-type': 'application/json',
-    })
+    const headers = { 'user-agent': real.headers['user-agent'], 'content-type': 'application/json' }
+    expect(local?.headers).toMatchObject(headers)
     expect(local?.json).toEqual({
       type: 'service.webhook.verification',
       organization_id: expect.any(String),
@@ -179,12 +171,8 @@ describe('wf listen', () => {
     )
     expect(stdout.match(/✓ verification with .* → 401/g)).toHaveLength(3)
     const results = await Promise.all(laptop.requests.map((request) => checkServiceToken(tokenOf(request), SECRET)))
-    expect(results.map((check) => (check.ok ? 'valid' : check.reason))).toEqual([
-      'valid',
-      'missing',
-      'wrong_signature',
-      'too_old',
-    ])
+    const reasons = results.map((check) => (check.ok ? 'valid' : check.reason))
+    expect(reasons).toEqual(['valid', 'missing', 'wrong_signature', 'too_old'])
   })
 
   test('exits with 1 when the endpoint accepts wrong tokens', async () => {
@@ -221,12 +209,8 @@ describe('wf listen', () => {
     expect(await checkServiceToken(tokenOf(copy), SECRET)).toMatchObject({ ok: true })
     expect(output()).not.toContain(SOURCE_SECRET)
     const lines = output().trimEnd().split('\n')
-    expect(JSON.parse(lines.at(-1)!)).toMatchObject({
-      kind: 'payload',
-      copy_of: sent.id,
-      status: 200,
-      as_expected: true,
-    })
+    const copied = { kind: 'payload', copy_of: sent.id, status: 200, as_expected: true }
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject(copied)
 
     const example = await environment.writeFile('example.json', { order_id: 'C-3' })
     await listen('--secret', SECRET, '--example', example, '--once')
@@ -241,9 +225,8 @@ describe('wf listen', () => {
     for (const address of ['ftp://localhost', 'orders', '']) {
       expect(await wf({}, ['listen', address])).toMatchObject({ exitStatus: 2 })
     }
-    expect(await wf({}, ['listen', '6000'])).toMatchObject(
-      failure('fetch refuses the port of http://localhost:6000/; use another one.', 2),
-    )
+    const message = 'fetch refuses the port of http://localhost:6000/; use another one.'
+    expect(await wf({}, ['listen', '6000'])).toMatchObject(failure(message, 2))
   })
 
   test('reads the start of an answer that has no end', async () => {
@@ -300,14 +283,8 @@ describe('wf logs', () => {
 
   test('--follow prints the first entry also where the clock is ahead of the database', async () => {
     setProcessClock(3_600_000)
-    const { output, interrupt } = watchWf(environment.env, [
-      'logs',
-      sourceId,
-      '--follow',
-      '--json',
-      '--kind',
-      'payload',
-    ])
+    const args = ['logs', sourceId, '--follow', '--json', '--kind', 'payload']
+    const { output, interrupt } = watchWf(environment.env, args)
     await waitUntilWatching(environment.db, 'deliveries')
     await send({ order_id: 'A-5' })
     await waitUntil(() => output().includes('A-5'))
@@ -342,35 +319,33 @@ describe('wf logs', () => {
 
 const resend = (...args: string[]) => wf(environment.env, ['deliveries', 'resend', ...args])
 
-describe('wf deliveries resend', () => {
-  test('shows what would be sent, and starts a job for what meets all conditions', async () => {
-    endpoint.answerWith({ status: 500 })
-    await send({ order_id: 'R-1' })
-    const where = ['--where', 'source=Order intake', '--where', 'status=500', '--where', 'search=R-1']
-    const preview = await resend(...where, '--dry-run')
-    expect(preview.stdout).toBe('1 payloads would be sent.\n  Order intake: 1\n')
-    const id = newId()
-    const started = await resend(...where, '--rate', '5', '--id', id, '--json')
-    expect(started.json()).toMatchObject({ id, status: 'running', total: 1, per_second: 5, created_by: 'operator' })
-    await environment.db.prisma.delivery.deleteMany()
-    expect((await resend(...where, '--id', id, '--json')).json()).toEqual(started.json())
-    expect(await resend(...where.slice(0, 4), '--where', 'search=R-2')).toMatchObject({ stdout: '0 payloads.\n' })
-    expect((await resend()).exitStatus).toBe(1)
-    expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)
-    expect(await resend('--where', 'since=later')).toMatchObject(failure('It must be a time', 2))
-    expect(await resend('--where', 'search=')).toMatchObject(failure('It must be FIELD=VALUE', 2))
-    expect(await resend('--where', 'attention=true')).toMatchObject(failure('attention is yes or no'))
-    await environment.db.pool.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
+test('wf deliveries resend shows what would be sent, and starts a job for what meets all conditions', async () => {
+  endpoint.answerWith({ status: 500 })
+  await send({ order_id: 'R-1' })
+  const where = ['--where', 'source=Order intake', '--where', 'status=500', '--where', 'search=R-1']
+  const preview = await resend(...where, '--dry-run')
+  expect(preview.stdout).toBe('1 payloads would be sent.\n  Order intake: 1\n')
+  const id = newId()
+  const started = await resend(...where, '--rate', '5', '--id', id, '--json')
+  expect(started.json()).toMatchObject({ id, status: 'running', total: 1, per_second: 5, created_by: 'operator' })
+  await environment.db.prisma.delivery.deleteMany()
+  expect((await resend(...where, '--id', id, '--json')).json()).toEqual(started.json())
+  expect(await resend(...where.slice(0, 4), '--where', 'search=R-2')).toMatchObject({ stdout: '0 payloads.\n' })
+  expect((await resend()).exitStatus).toBe(1)
+  expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)
+  expect(await resend('--where', 'since=later')).toMatchObject(failure('It must be a time', 2))
+  expect(await resend('--where', 'search=')).toMatchObject(failure('It must be FIELD=VALUE', 2))
+  expect(await resend('--where', 'attention=true')).toMatchObject(failure('attention is yes or no'))
+  await environment.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
        SELECT gen_random_uuid(), organization_id, id, 'payload', 'refused', '{}', 'r'
        FROM webhook_sources, generate_series(0, ${MAX_RESENDS})`,
-    )
-    expect(await resend('--where', 'outcome=refused', '--dry-run')).toMatchObject({
-      stdout: '5000 payloads would be sent.\n  Order intake: 5000\n  More match: send the others again afterwards.\n',
-    })
-    const twice = ['--where', 'outcome=rejected', '--where', 'outcome=timed_out']
-    expect(await resend(...twice)).toMatchObject(failure('outcome is given twice', 2))
+  )
+  expect(await resend('--where', 'outcome=refused', '--dry-run')).toMatchObject({
+    stdout: '5000 payloads would be sent.\n  Order intake: 5000\n  More match: send the others again afterwards.\n',
   })
+  const twice = ['--where', 'outcome=rejected', '--where', 'outcome=timed_out']
+  expect(await resend(...twice)).toMatchObject(failure('outcome is given twice', 2))
 })
 
 // Last: they change the stored key, and delete the source.
@@ -378,22 +353,18 @@ const rotate = async (secretsKey: string) =>
   await wf({ ...environment.env, SECRETS_KEY: secretsKey }, ['secrets', 'rotate', '--json'])
 const newKey = () => randomBytes(32).toString('base64')
 
-describe('wf secrets rotate', () => {
-  test('encrypts every secret with the first key, and exits with 1 and names each source whose key is not listed', async () => {
-    const next = newKey()
-    const failed = await rotate(next)
-    expect(failed.exitStatus).toBe(1)
-    expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
-    const both = await rotate(`${next},${environment.env['SECRETS_KEY']}`)
-    expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
-    expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
-  })
+test('wf secrets rotate encrypts every secret with the first key, and exits with 1 and names each source whose key is not listed', async () => {
+  const next = newKey()
+  const failed = await rotate(next)
+  expect(failed.exitStatus).toBe(1)
+  expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
+  const both = await rotate(`${next},${environment.env['SECRETS_KEY']}`)
+  expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
+  expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
 })
 
-describe('wf logs of a deleted source', () => {
-  test('is found by the id', async () => {
-    await environment.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
-    expect(await logs()).toMatchObject({ exitStatus: 1 })
-    expect(await wf(environment.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
-  })
+test('wf logs of a deleted source is found by the id', async () => {
+  await environment.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
+  expect(await logs()).toMatchObject({ exitStatus: 1 })
+  expect(await wf(environment.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
 })

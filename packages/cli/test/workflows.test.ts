@@ -64,13 +64,15 @@ async function addRun(workflow: 0 | 1, session: 0 | 1, status: string, createdAt
   })
 }
 
+interface ListedRun {
+  readonly id: string
+  readonly status: string
+}
 const list = async (...args: string[]) =>
-  (await run('runs', 'list', '--organization', organizationId, ...args, '--json')).json() as {
-    id: string
-    status: string
-  }[]
+  (await run('runs', 'list', '--organization', organizationId, ...args, '--json')).json() as ListedRun[]
 const indexesOf = async (...args: string[]) => (await list(...args)).map(({ id }) => runIds.indexOf(id))
 
+const show = async (id: string) => (await run('runs', 'show', id, '--json')).json() as Record<string, string>
 const sessions = async (...args: string[]) => await run('sessions', ...args)
 
 describe('wf runs list', () => {
@@ -135,8 +137,7 @@ describe('wf runs show', () => {
         answerHeaders: headers,
       },
     })
-    const { json } = await run('runs', 'show', runIds[0] ?? '', '--json')
-    expect(json()).toMatchObject({
+    expect(await show(runIds[0]!)).toMatchObject({
       id: runIds[0],
       workflow_name: 'Forward orders',
       steps: [{ position: 0, kind: 'message', data: { text: 'hello' }, created_at: expect.any(String) }],
@@ -176,9 +177,8 @@ describe('wf sessions', () => {
   })
 
   test('close says how many accepted starts will still run', async () => {
-    expect((await sessions('close', sessionIds[1])).stdout).toBe(
-      `Session ${sessionIds[1]} is closed. Accepted starts that will still run: 1.\n`,
-    )
+    const stdout = `Session ${sessionIds[1]} is closed. Accepted starts that will still run: 1.\n`
+    expect(await sessions('close', sessionIds[1])).toMatchObject({ stdout })
   })
 })
 
@@ -196,70 +196,55 @@ async function makeWait(runId: string, count: number): Promise<string[]> {
   return deliveryIds
 }
 
-describe('wf rules draft', () => {
-  test('prints rules for a run that the built-in agent refused, and refuses others', async () => {
-    await addRun(1, 0, 'failed', '2026-01-31T14:00:00Z')
-    const runId = runIds.at(-1)!
-    const other = await run('rules', 'draft', runId)
-    expect(other).toMatchObject(failure('needs no rules: it did not fail with'))
-    await environment.db.prisma.start.update({ where: { id: runId }, data: { error: 'no_destination: none' } })
-    const drafted = await run('rules', 'draft', runId)
-    expect(drafted).toMatchObject({
-      exitStatus: 0,
-      stdout: expect.stringMatching(/^# no_destination: none\n(?:# .*\n){2}# There is no/),
-    })
-    expect((await run('runs', 'show', runId)).stdout).toContain(`wf rules draft ${runId}`)
-    expect((await run('rules', 'draft', runId, '--json')).json()).toEqual({
-      run_id: runId,
-      content: drafted.stdout,
-    })
-  })
+test('wf rules draft prints rules for a run that the built-in agent refused, and refuses others', async () => {
+  await addRun(1, 0, 'failed', '2026-01-31T14:00:00Z')
+  const runId = runIds.at(-1)!
+  const other = await run('rules', 'draft', runId)
+  expect(other).toMatchObject(failure('needs no rules: it did not fail with'))
+  await environment.db.prisma.start.update({ where: { id: runId }, data: { error: 'no_destination: none' } })
+  const { exitStatus, stdout: content } = await run('rules', 'draft', runId)
+  expect(exitStatus).toBe(0)
+  expect(content).toMatch(/^# no_destination: none\n(?:# .*\n){2}# There is no/)
+  expect((await run('runs', 'show', runId)).stdout).toContain(`wf rules draft ${runId}`)
+  expect((await run('rules', 'draft', runId, '--json')).json()).toEqual({ run_id: runId, content })
 })
 
 const cancel = (...args: string[]) => run('runs', 'cancel', ...args)
 
-describe('wf runs cancel', () => {
-  test('ends a run, or all queued runs of a workflow or session, and says what to name', async () => {
-    await addRun(1, 0, 'queued', '2026-01-31T15:00:00Z')
-    await addRun(1, 0, 'queued', '2026-01-31T16:00:00Z')
-    const [one, other] = runIds.slice(-2)
-    expect(await cancel(one!)).toMatchObject({ exitStatus: 0, stdout: `Run ${one} is cancelled.\n` })
-    expect(await cancel(one!)).toMatchObject(failure(`Error: Run ${one} has ended already.\n`))
-    const { session_id: session } = (await run('runs', 'show', other!, '--json')).json() as {
-      session_id: string
-    }
-    const queue = ['--organization', organizationId, '--session', session]
-    expect((await cancel(...queue, '--json')).json()).toMatchObject({ is_more: false })
-    const ended = await run('runs', 'show', other!, '--json')
-    expect(ended.json()).toMatchObject({ status: 'cancelled' })
-    await addRun(1, 0, 'queued', '2026-01-31T17:00:00Z')
-    const all = ['--organization', organizationId, '--workflow', ids[1], '--json']
-    expect((await cancel(...all)).json()).toMatchObject({ cancelled: expect.any(Number), is_more: false })
-    const last = await run('runs', 'show', runIds.at(-1)!, '--json')
-    expect(last.json()).toMatchObject({ status: 'cancelled' })
-    expect(await cancel()).toMatchObject(failure('--workflow or --session', 2))
-    expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
-  })
+test('wf runs cancel ends a run, or all queued runs of a workflow or session, and says what to name', async () => {
+  await addRun(1, 0, 'queued', '2026-01-31T15:00:00Z')
+  await addRun(1, 0, 'queued', '2026-01-31T16:00:00Z')
+  const [one, other] = runIds.slice(-2)
+  expect(await cancel(one!)).toMatchObject({ exitStatus: 0, stdout: `Run ${one} is cancelled.\n` })
+  expect(await cancel(one!)).toMatchObject(failure(`Error: Run ${one} has ended already.\n`))
+  const { session_id: session = '' } = await show(other!)
+  const queue = ['--organization', organizationId, '--session', session]
+  expect((await cancel(...queue, '--json')).json()).toMatchObject({ is_more: false })
+  expect(await show(other!)).toMatchObject({ status: 'cancelled' })
+  await addRun(1, 0, 'queued', '2026-01-31T17:00:00Z')
+  const all = ['--organization', organizationId, '--workflow', ids[1], '--json']
+  expect((await cancel(...all)).json()).toMatchObject({ cancelled: expect.any(Number), is_more: false })
+  expect(await show(runIds.at(-1)!)).toMatchObject({ status: 'cancelled' })
+  expect(await cancel()).toMatchObject(failure('--workflow or --session', 2))
+  expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
 })
 
-describe('wf runs approve and wf runs decline', () => {
-  test('decide on all waiting payloads, or on one; a run that does not wait is refused', async () => {
-    await addRun(1, 0, 'queued', '2026-01-31T13:00:00Z')
-    const runId = runIds.at(-1)!
-    const [first, ...others] = await makeWait(runId, 3)
-    expect(await list('--status', 'waiting')).toMatchObject([{ id: runId, status: 'waiting' }])
-    const one = await run('runs', 'decline', runId, '--delivery', first!, '--reason', 'Wrong total.')
-    expect(one).toMatchObject({ exitStatus: 0, stdout: `Delivery ${first} is declined.\n` })
-    const rest = await run('runs', 'approve', runId, '--json')
-    expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })
-    expect((rest.json() as { delivery_ids: string[] }).delivery_ids.toSorted()).toEqual(others.toSorted())
-    expect(await run('runs', 'approve', runId)).toMatchObject(
-      failure(`Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`),
-    )
-    expect(await run('runs', 'approve', runIds[0]!)).toMatchObject({ exitStatus: 1 })
-    const actors = await environment.db.prisma.auditEvent.findMany({ where: { targetId: { in: [first!, ...others] } } })
-    expect(actors.map(({ actorKind }) => actorKind)).toEqual(['operator', 'operator', 'operator'])
-  })
+test('wf runs approve and wf runs decline decide on all waiting payloads, or on one; a run that does not wait is refused', async () => {
+  await addRun(1, 0, 'queued', '2026-01-31T13:00:00Z')
+  const runId = runIds.at(-1)!
+  const [first, ...others] = await makeWait(runId, 3)
+  expect(await list('--status', 'waiting')).toMatchObject([{ id: runId, status: 'waiting' }])
+  const one = await run('runs', 'decline', runId, '--delivery', first!, '--reason', 'Wrong total.')
+  expect(one).toMatchObject({ exitStatus: 0, stdout: `Delivery ${first} is declined.\n` })
+  const rest = await run('runs', 'approve', runId, '--json')
+  expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })
+  expect((rest.json() as { delivery_ids: string[] }).delivery_ids.toSorted()).toEqual(others.toSorted())
+  expect(await run('runs', 'approve', runId)).toMatchObject(
+    failure(`Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`),
+  )
+  expect(await run('runs', 'approve', runIds[0]!)).toMatchObject({ exitStatus: 1 })
+  const actors = await environment.db.prisma.auditEvent.findMany({ where: { targetId: { in: [first!, ...others] } } })
+  expect(actors.map(({ actorKind }) => actorKind)).toEqual(['operator', 'operator', 'operator'])
 })
 
 describe('wf workflows', () => {
@@ -302,9 +287,8 @@ describe('a workflow named by', () => {
   })
 
   test('an ambiguous name lists the candidates', async () => {
-    expect(await run('workflows', 'show', 'report')).toMatchObject(
-      failure(`Error: Several workflows are named report. Choose one by its id:\n  ${ids[1]}\n  ${ids[2]}\n`),
-    )
+    const message = `Error: Several workflows are named report. Choose one by its id:\n  ${ids[1]}\n  ${ids[2]}\n`
+    expect(await run('workflows', 'show', 'report')).toMatchObject(failure(message))
   })
 
   test('an unknown name is an error that says how to list them', async () => {
@@ -328,14 +312,13 @@ describe('wf start', () => {
     const prefix = first['session_id']!.slice(0, 18)
     const second = await run('start', ids[0], 'again', '--session', `${prefix}…`, '--json')
     expect(second.json()).toMatchObject({ session_id: first['session_id'] })
-    const shown = await run('runs', 'show', first['id']!.slice(0, 18), '--json')
-    expect(shown.json()).toMatchObject({ id: first['id'] })
+    expect(await show(first['id']!.slice(0, 18))).toMatchObject({ id: first['id'] })
   })
 
   test('reads the text from standard input', async () => {
     const { json } = await wf(environment.env, ['start', 'Forward orders', '-', '--json'], { input: '{"a": 1}\n' })
     const { id } = json() as { id: string }
-    expect((await run('runs', 'show', id, '--json')).json()).toMatchObject({ context: '{"a": 1}', origin: 'app' })
+    expect(await show(id)).toMatchObject({ context: '{"a": 1}', origin: 'app' })
   })
 
   test('refuses what the public API refuses, and says what to do', async () => {
@@ -398,10 +381,7 @@ describe('wf runs list --follow', () => {
     await update("UPDATE starts SET status = 'failed', error = 'later', finished_at = now() WHERE id = $1", id)
     await waitUntil(() => output().includes(id))
     expect(await interrupt()).toMatchObject({ exitStatus: 130 })
-    const runs = output()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { id: string; status: string })
+    const runs = (output().match(/.+/g) ?? []).map((line) => JSON.parse(line) as ListedRun)
     expect(runs.map(({ status }) => status)).toEqual(['failed', 'failed'])
     expect(runs.at(-1)?.id).toBe(id)
   })

@@ -295,26 +295,24 @@ describe('time limits', () => {
   })
 })
 
-describe('an abort', () => {
-  test('ends the call before, within and between attempts with the reason as its cause', async () => {
-    const reason = new Error('The page was left')
-    const { client, sent } = clientWith(['hang'])
-    const before = await failureOf(client.organization.get({ signal: AbortSignal.abort(reason) }))
-    expect([before, before.cause, sent.length]).toEqual([expect.any(AbortError), reason, 0])
+test('an abort ends the call before, within and between attempts with the reason as its cause', async () => {
+  const reason = new Error('The page was left')
+  const { client, sent } = clientWith(['hang'])
+  const before = await failureOf(client.organization.get({ signal: AbortSignal.abort(reason) }))
+  expect([before, before.cause, sent.length]).toEqual([expect.any(AbortError), reason, 0])
 
-    const controller = new AbortController()
-    const within = failureOf(client.workflows.start(ID, { context: 'x' }, { signal: controller.signal }))
-    await Promise.resolve()
-    controller.abort(reason)
-    expect([(await within).cause, sent.length, sent[0]?.signal.aborted]).toEqual([reason, 1, true])
-    expect((await within).idempotencyKey).toBe(sent[0]?.headers['idempotency-key'])
+  const controller = new AbortController()
+  const within = failureOf(client.workflows.start(ID, { context: 'x' }, { signal: controller.signal }))
+  await Promise.resolve()
+  controller.abort(reason)
+  expect([(await within).cause, sent.length, sent[0]?.signal.aborted]).toEqual([reason, 1, true])
+  expect((await within).idempotencyKey).toBe(sent[0]?.headers['idempotency-key'])
 
-    const failing = clientWith([errorReply(503, 'service_unavailable', { 'Retry-After': '30' })])
-    const between = new AbortController()
-    const waiting = failureOf(failing.client.organization.get({ signal: between.signal }))
-    setTimeout(() => between.abort(reason), 20)
-    expect(await waiting).toMatchObject({ name: 'AbortError', cause: reason, attempts: 1 })
-  })
+  const failing = clientWith([errorReply(503, 'service_unavailable', { 'Retry-After': '30' })])
+  const between = new AbortController()
+  const waiting = failureOf(failing.client.organization.get({ signal: between.signal }))
+  setTimeout(() => between.abort(reason), 20)
+  expect(await waiting).toMatchObject({ name: 'AbortError', cause: reason, attempts: 1 })
 })
 
 describe('an error', () => {

@@ -20,10 +20,7 @@ beforeEach(async () => {
   await db.pool.query('DELETE FROM organizations; DELETE FROM audit_events')
 })
 
-const apply = async (...values: unknown[]): Promise<AppliedManifest> => {
-  const applied = await applyManifests(db, values.map(toManifest))
-  return applied.at(-1)!
-}
+const apply = async (...values: unknown[]) => (await applyManifests(db, values.map(toManifest))).at(-1)!
 
 const applyWith = async (options: ApplyOptions, value: unknown) =>
   (await applyManifests(db, [toManifest(value)], options))[0]!
@@ -43,14 +40,9 @@ const OF_WORKFLOWS = ['workflows', 'workflow_users', 'triggers', 'trigger_events
 const TABLES = ['organizations', 'users', 'api_keys', ...OF_WORKFLOWS, 'sessions', 'webhook_sources']
 
 /** Every row with the transaction that wrote it: equal snapshots mean that nothing was even rewritten. */
-async function snapshot(): Promise<Record<string, unknown[]>> {
-  const tables = await Promise.all(
-    TABLES.map(async (table): Promise<[string, unknown[]]> => {
-      const found = await db.pool.query(`SELECT xmin::text, t.* FROM ${table} t ORDER BY t::text`)
-      return [table, found.rows]
-    }),
-  )
-  return Object.fromEntries(tables)
+async function snapshot(): Promise<unknown[][]> {
+  const queries = TABLES.map((table) => db.pool.query(`SELECT xmin::text, t.* FROM ${table} t ORDER BY t::text`))
+  return (await Promise.all(queries)).map(({ rows }) => rows)
 }
 
 const trigger = {
@@ -105,25 +97,12 @@ const withWorkflow = (changes: object) => ({
 const source = manifest.webhook_sources[0]!
 
 /** Saves a webhook source as the dispatcher does. */
-const saveSource = async (
-  organizationId: string,
-  id: string,
-  { name = source.name, signingSecret = null as Buffer | null },
-) =>
-  await saveWebhookSource(
-    db,
-    organizationId,
-    id,
-    {
-      name,
-      description: source.description,
-      endpoint_url: source.endpoint_url,
-      signingSecret,
-      example_request_body: { total: 1.5, order_id: 'A-1' },
-      isVerified: true,
-    },
-    null,
-  )
+async function saveSource(organizationId: string, id: string, changes: { name?: string; signingSecret?: Buffer }) {
+  const { name, description, endpoint_url } = source
+  const example_request_body = { total: 1.5, order_id: 'A-1' }
+  const saved = { name, description, endpoint_url, example_request_body, signingSecret: null, isVerified: true }
+  await saveWebhookSource(db, organizationId, id, { ...saved, ...changes }, null)
+}
 
 const idsOf = ({ workflows, sessions, webhookSources }: AppliedManifest) => [
   ...workflows.flatMap(({ id, triggers, files }) => [id, ...[...triggers, ...files].map((child) => child.id)]),
@@ -135,6 +114,7 @@ const outcomesOf = ({ organization, users, apiKeys, workflows, sessions }: Appli
   new Set([organization, ...users, ...apiKeys, ...workflows, ...sessions].map(({ outcome }) => outcome))
 
 const withKey = (entry: object) => ({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', ...entry }] })
+const readForward = async () => await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })
 const storedKey = async () => await db.prisma.apiKey.findFirstOrThrow({ where: { name: 'ci' } })
 
 const withSession = (entry: object) => ({ organization: { name: 'Acme' }, sessions: [entry] })
@@ -272,13 +252,12 @@ describe('applyManifests', () => {
 
   test('keeps the due time of a schedule that does not change', async () => {
     await apply(manifest)
-    const before = await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })
+    const before = await readForward()
     await apply(withWorkflow({ description: 'Other.' }))
-    const after = await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })
-    expect(after.autoRunNextAt).toEqual(before.autoRunNextAt)
+    expect((await readForward()).autoRunNextAt).toEqual(before.autoRunNextAt)
     await apply(withWorkflow({ auto_run: undefined }))
     const none = { autoRunEnabled: null, autoRunFrequency: null, autoRunNextAt: null }
-    expect(await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })).toMatchObject(none)
+    expect(await readForward()).toMatchObject(none)
   })
 
   test('applies all manifests in one transaction: the second one can use a user of the first one', async () => {
@@ -290,7 +269,7 @@ describe('applyManifests', () => {
 
   test('writes nothing of any manifest when one has a violation, and reports which one', async () => {
     const broken = { organization: { name: 'Other' }, workflows: [{ name: 'W', users: ['eve@acme.test'] }] }
-    await expect(applyManifests(db, [toManifest(manifest), toManifest(broken)])).rejects.toMatchObject({
+    await expect(apply(manifest, broken)).rejects.toMatchObject({
       violations: [{ manifestIndex: 1, path: 'workflows[0].users[0]' }],
     })
     expect(await db.prisma.organization.count()).toBe(0)
@@ -356,12 +335,10 @@ describe('a manifest may not', () => {
 
   test('give a key that another name or organization uses', async () => {
     const { key } = createApiKey()
-    await apply({ organization: { name: 'Foreign' }, api_keys: [{ name: 'ci', key }] })
+    await apply(withKey({ key }))
     const violation = 'api_keys[0].key: is in use already, under another name or in another organization'
-    expect(await violationsOf({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', key }] })).toEqual([violation])
-    expect(await violationsOf({ organization: { name: 'Foreign' }, api_keys: [{ name: 'other', key }] })).toEqual([
-      violation,
-    ])
+    for (const taker of [{ ...withKey({ key }), organization: { name: 'Other' } }, withKey({ name: 'other', key })])
+      expect(await violationsOf(taker)).toEqual([violation])
   })
 
   test('use the id of a deleted webhook source, or the name of a source with another id', async () => {
@@ -388,14 +365,12 @@ describe('a manifest may not', () => {
   })
 })
 
-describe('the API keys of a manifest', () => {
-  test('replace the stored keys when they are given', async () => {
-    await apply(withKey({}))
-    const { key, prefix } = createApiKey()
-    expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'changed' })
-    expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'unchanged' })
-    expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key))
-  })
+test('the API keys of a manifest replace the stored keys when they are given', async () => {
+  await apply(withKey({}))
+  const { key, prefix } = createApiKey()
+  expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'changed' })
+  expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'unchanged' })
+  expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key))
 })
 
 test.each<[string, object, object, object]>([
@@ -422,25 +397,18 @@ const withAddress = (email: string, named = email) => ({
   workflows: [{ name: 'W', users: [named] }],
 })
 
-describe('an email address in a manifest', () => {
-  test('names the user regardless of its case, and may change it', async () => {
-    const first = await apply(withAddress('Ada@Acme.test'))
-    const second = await apply(withAddress('ada@acme.test', 'ADA@acme.test'))
-    expect(second.users).toMatchObject([
-      {
-        id: first.users[0]?.id,
-        outcome: 'changed',
-        changes: [{ field: 'email', old: 'Ada@Acme.test', new: 'ada@acme.test' }],
-      },
-    ])
-    const { rows } = await db.pool.query('SELECT email FROM users JOIN workflow_users ON user_id = users.id')
-    expect(rows).toEqual([{ email: 'ada@acme.test' }])
-    // As the workflow names it already.
-    expect((await apply(withAddress('ADA@acme.test'))).users).toMatchObject([{ id: first.users[0]?.id }])
-    const before = await snapshot()
-    await apply(withAddress('ADA@acme.test'))
-    expect(await snapshot()).toEqual(before)
-  })
+test('an email address in a manifest names the user regardless of its case, and may change it', async () => {
+  const first = await apply(withAddress('Ada@Acme.test'))
+  const second = await apply(withAddress('ada@acme.test', 'ADA@acme.test'))
+  const changes = [{ field: 'email', old: 'Ada@Acme.test', new: 'ada@acme.test' }]
+  expect(second.users).toMatchObject([{ id: first.users[0]?.id, outcome: 'changed', changes }])
+  const { rows } = await db.pool.query('SELECT email FROM users JOIN workflow_users ON user_id = users.id')
+  expect(rows).toEqual([{ email: 'ada@acme.test' }])
+  // As the workflow names it already.
+  expect((await apply(withAddress('ADA@acme.test'))).users).toMatchObject([{ id: first.users[0]?.id }])
+  const before = await snapshot()
+  await apply(withAddress('ADA@acme.test'))
+  expect(await snapshot()).toEqual(before)
 })
 
 const acme = (fields: object) => ({ organization: { name: 'Acme', ...fields } })
@@ -550,9 +518,8 @@ describe('the plan of a manifest', () => {
     test('compares like the dispatcher: the order of the fields of an example does not count', async () => {
       expect((await plan(withSource())).webhookSources).toMatchObject([{ outcome: 'created', changes: [], version: 0 }])
       await save()
-      expect((await plan(withSource(), box)).webhookSources).toMatchObject([
-        { outcome: 'unchanged', changes: [], version: 1 },
-      ])
+      const unchanged = { outcome: 'unchanged', changes: [], version: 1 }
+      expect((await plan(withSource(), box)).webhookSources).toMatchObject([unchanged])
       const changed = withSource({ endpoint_url: 'https://acme.example/new', example_request_body: { id: 'A-1' } })
       expect((await plan(changed, box)).webhookSources[0]?.changes).toEqual([
         { field: 'endpoint_url', old: source.endpoint_url, new: 'https://acme.example/new' },
@@ -578,10 +545,8 @@ describe('what a person changed in the application', () => {
     const changed = withWorkflow({ description: 'Another.' })
     const refused = await apply(changed).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(ManifestOverwriteError)
-    const last = { eventId, action: 'trigger.saved', by: 'Ada', at: expect.any(Date) }
-    expect((refused as ManifestOverwriteError).refused).toEqual([
-      { kind: 'workflow', id, name: 'Forward', ...last, count: 2 },
-    ])
+    const last = { eventId, action: 'trigger.saved', by: 'Ada', at: expect.any(Date), count: 2 }
+    expect((refused as ManifestOverwriteError).refused).toEqual([{ kind: 'workflow', id, name: 'Forward', ...last }])
     expect((await plan(changed)).overwrites).toHaveLength(1)
     const newer = await recordEdit(organizationId, 'workflow.saved', id)
     // Also after other things of the organization were applied.
@@ -641,21 +606,19 @@ describe('what a person changed in the application', () => {
   })
 })
 
-describe('the audit log', () => {
-  test('gets an event for each thing that was created or changed, and none when nothing changed', async () => {
-    await apply(manifest)
-    const names = (await appliedEvents()).map(({ kind, name }) => (kind === 'session' ? kind : `${kind} ${name}`))
-    const users = ['user ada@acme.test', 'user bob@acme.test']
-    const workflows = ['workflow Forward', 'workflow Idle']
-    expect(names.toSorted()).toEqual(['api_key ci', 'organization Acme', 'session', 'session', ...users, ...workflows])
-    await apply(manifest)
-    expect(await appliedEvents()).toHaveLength(8)
-    await apply(withWorkflow({ description: 'x'.repeat(50_000) }))
-    expect(await appliedEvents()).toHaveLength(9)
-    expect(await appliedEvents()).toContainEqual({
-      kind: 'workflow',
-      name: 'Forward',
-      changes: [{ field: 'description', old: 'Send the order to Order intake.', new: `${'x'.repeat(2_000)}…` }],
-    })
+test('the audit log gets an event for each thing that was created or changed, and none when nothing changed', async () => {
+  await apply(manifest)
+  const names = (await appliedEvents()).map(({ kind, name }) => (kind === 'session' ? kind : `${kind} ${name}`))
+  const users = ['user ada@acme.test', 'user bob@acme.test']
+  const workflows = ['workflow Forward', 'workflow Idle']
+  expect(names.toSorted()).toEqual(['api_key ci', 'organization Acme', 'session', 'session', ...users, ...workflows])
+  await apply(manifest)
+  expect(await appliedEvents()).toHaveLength(8)
+  await apply(withWorkflow({ description: 'x'.repeat(50_000) }))
+  expect(await appliedEvents()).toHaveLength(9)
+  expect(await appliedEvents()).toContainEqual({
+    kind: 'workflow',
+    name: 'Forward',
+    changes: [{ field: 'description', old: 'Send the order to Order intake.', new: `${'x'.repeat(2_000)}…` }],
   })
 })

@@ -1,5 +1,5 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { nextAutoRunAt } from '../src/workflows/auto-run-schedule.ts'
 import { type Database, listRuns, showRun, startDueAutoRuns, acquireWaitingSessions } from '../src/index.ts'
@@ -7,10 +7,8 @@ import { ACQUIRE_ALL, createStartable, type Startable } from './support/start-fi
 
 const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
-beforeAll(async () => {
-  db = database.db
-})
 beforeEach(async () => {
+  ;({ db } = database)
   await db.pool.query('DELETE FROM deliveries; DELETE FROM sessions; DELETE FROM starts; DELETE FROM organizations')
 })
 
@@ -31,6 +29,8 @@ const startDue = async (now: string) =>
 
 const nextOf = async ({ workflowId }: Startable) =>
   (await db.prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })).autoRunNextAt?.toISOString()
+
+const idsOf = (found: { workflowId: string }[]) => found.map(({ workflowId }) => workflowId).toSorted()
 
 describe('startDueAutoRuns', () => {
   test('follows the clock of a time zone over a change of clocks', async () => {
@@ -65,15 +65,9 @@ describe('startDueAutoRuns', () => {
   test('starts each due time once when many runners call it concurrently', async () => {
     const workflows = await Promise.all(Array.from({ length: 5 }, () => scheduled('hourly', '2026-03-01T09:20:00Z')))
     const started = await Promise.all(Array.from({ length: 10 }, () => startDue('2026-03-01T10:20:00Z')))
-    expect(
-      started
-        .flat()
-        .map(({ workflowId }) => workflowId)
-        .toSorted(),
-    ).toEqual(workflows.map(({ workflowId }) => workflowId).toSorted())
-    for (const { organizationId } of workflows) {
+    expect(idsOf(started.flat())).toEqual(idsOf(workflows))
+    for (const { organizationId } of workflows)
       expect(await listRuns(db, organizationId, { limit: 10 })).toHaveLength(1)
-    }
   })
 
   test('after a long downtime, a run is started once for all missed times', async () => {
@@ -97,16 +91,12 @@ describe('startDueAutoRuns', () => {
   )
 
   test('says that others may be due where it has started none', async () => {
-    const workflowIds = []
-    for (let n = 0; n < 2; n += 1) workflowIds.push((await scheduled('daily', '2026-03-01T09:20:00Z')).workflowId)
-    await db.prisma.workflow.updateMany({ where: { id: workflowIds[0]! }, data: { isActive: false } })
-    await db.prisma.workflow.update({
-      where: { id: workflowIds[1]! },
-      data: { autoRunNextAt: new Date('2026-03-02T09:21:00Z') },
-    })
+    const { workflowId: inactive } = await scheduled('daily', '2026-03-01T09:20:00Z')
+    const { workflowId } = await scheduled('daily', '2026-03-01T09:21:00Z')
+    await db.prisma.workflow.update({ where: { id: inactive }, data: { isActive: false } })
     const batch = { now: new Date('2026-03-02T09:30:00Z'), limit: 1, newRequestId: () => 'request-auto' }
     expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: true })
-    expect(await startDueAutoRuns(db, batch)).toMatchObject({ started: [{ workflowId: workflowIds[1] }], isMore: true })
+    expect(await startDueAutoRuns(db, batch)).toMatchObject({ started: [{ workflowId }], isMore: true })
     expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: false })
   })
 

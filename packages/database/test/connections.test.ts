@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import { freePort, listen as listenOn, waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
@@ -37,13 +37,8 @@ test('of several hosts, pool, migration and listener connect to the one that ans
   const db = createDatabase({ url, applicationName: 'test', maxConnections: 4 })
   await Promise.all([db.ping(), db.ping(), db.prisma.organization.count()])
   const up = Promise.withResolvers<string>()
-  const listener = listenToChanges({
-    url,
-    applicationName: 'test',
-    onNotice: () => {},
-    onGap: () => {},
-    onState: up.resolve,
-  })
+  const hooks = { onNotice: () => {}, onGap: () => {}, onState: up.resolve }
+  const listener = listenToChanges({ url, applicationName: 'test', ...hooks })
   expect(await up.promise).toBe('up')
   await listener.close()
   await db.close()
@@ -56,64 +51,49 @@ function message(type: string, body: string): Buffer {
   return Buffer.concat([head, Buffer.from(body)])
 }
 
-test('a connection that PostgreSQL ends as it begins fails the transaction, and not the process', async () => {
-  const ready = [message('R', '\0\0\0\0'), message('Z', 'I')]
-  const ended = message('E', 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+const READY = [message('R', '\0\0\0\0'), message('Z', 'I')]
+const BEGUN = [message('C', 'BEGIN\0'), message('Z', 'T')]
+
+/** A database whose server gives each connection these answers in turn, and then does this at each further message. */
+async function answeringDatabase(answers: Buffer[][], andThen: (socket: Socket) => void, statementTimeoutMs?: number) {
   const server = createServer((socket) => {
-    socket.on('error', () => {}).once('data', () => socket.end(Buffer.concat([...ready, ended])))
+    const left = answers.map((answer) => Buffer.concat(answer))
+    socket.on('error', () => {}).on('data', () => (left.length > 0 ? socket.write(left.shift()!) : andThen(socket)))
   })
-  const port = await listenOn(server)
-  const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
-  const error: unknown = await inTransaction(db, async () => {}).catch((failure: unknown) => failure)
-  expect(isDatabaseUnavailable(error)).toBe(true)
-  await db.close()
-  server.close()
+  const url = `postgres://ada@127.0.0.1:${await listenOn(server)}/name`
+  const db = createDatabase({ url, applicationName: 'test', statementTimeoutMs })
+  const close = async () => {
+    await db.close()
+    server.close()
+  }
+  return { db, [Symbol.asyncDispose]: close }
+}
+
+const isUnavailable = async (work: Promise<unknown>) =>
+  isDatabaseUnavailable(await work.catch((error: unknown) => error))
+
+test('a connection that PostgreSQL ends as it begins fails the transaction, and not the process', async () => {
+  const ended = message('E', 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+  await using answering = await answeringDatabase([], (socket) => socket.end(Buffer.concat([...READY, ended])))
+  expect(await isUnavailable(inTransaction(answering.db, async () => {}))).toBe(true)
 })
 
 test('a connection that breaks at the COMMIT leaves the database unavailable, to Prisma too', async () => {
-  const server = createServer((socket) => {
-    const answers = [
-      [message('R', '\0\0\0\0'), message('Z', 'I')],
-      [message('C', 'BEGIN\0'), message('Z', 'T')],
-    ]
-    socket
-      .on('error', () => {})
-      .on('data', () => {
-        const answer = answers.shift()
-        if (answer) socket.write(Buffer.concat(answer))
-        else socket.resetAndDestroy()
-      })
-  })
-  const port = await listenOn(server)
-  const db = createDatabase({ url: `postgres://ada@127.0.0.1:${port}/name`, applicationName: 'test' })
-  for (const transaction of [inTransaction(db, async () => {}), inPrismaTransaction(db, async () => {})]) {
-    const error: unknown = await transaction.catch((failure: unknown) => failure)
-    expect(isDatabaseUnavailable(error)).toBe(true)
-  }
-  await db.close()
-  server.close()
+  await using answering = await answeringDatabase([READY, BEGUN], (socket) => socket.resetAndDestroy())
+  expect(await isUnavailable(inTransaction(answering.db, async () => {}))).toBe(true)
+  expect(await isUnavailable(inPrismaTransaction(answering.db, async () => {}))).toBe(true)
 })
 
 test('a transaction whose statement is not answered ends without a ROLLBACK, which would wait as long', async () => {
-  const answers = [
-    [message('R', '\0\0\0\0'), message('Z', 'I')],
-    [message('C', 'BEGIN\0'), message('Z', 'T')],
-  ]
-  const server = createServer((socket) => {
-    socket.on('error', () => {}).on('data', () => socket.write(Buffer.concat(answers.shift() ?? [])))
-  })
-  const url = `postgres://ada@127.0.0.1:${await listenOn(server)}/name`
-  const db = createDatabase({ url, applicationName: 'test', statementTimeoutMs: 1 })
+  await using answering = await answeringDatabase([READY, BEGUN], () => {}, 1)
   const sent: unknown[] = []
-  const working = inTransaction(db, async (client) => {
+  const working = inTransaction(answering.db, async (client) => {
     const query = client.query.bind(client) as (text: string) => Promise<unknown>
     Object.assign(client, { query: async (text: string) => (sent.push(text), await query(text)) })
     await client.query('SELECT 1')
   })
   await expect(working).rejects.toThrow('Query read timeout')
   expect(sent).toEqual(['SELECT 1'])
-  await db.close()
-  server.close()
 })
 
 test('what the server sets otherwise changes neither tables, times and numbers nor the isolation of transactions', async () => {
@@ -161,8 +141,7 @@ test('a host that accepts no writes is not used, as if it were down, and is used
   const name = new URL(database.url).pathname.slice(1)
   await database.db.pool.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`)
   const db = createDatabase({ url: await withClosedHost(), applicationName: 'test', maxConnections: 2 })
-  const error: unknown = await db.ping().catch((refused: unknown) => refused)
-  expect(isDatabaseUnavailable(error)).toBe(true)
+  expect(await isUnavailable(db.ping())).toBe(true)
   await database.db.pool.query(`ALTER DATABASE "${name}" RESET default_transaction_read_only`)
   await db.ping()
   await db.close()
@@ -172,10 +151,7 @@ test('a server that refuses to connect is unavailable, to Prisma too', async () 
   const url = new URL(database.url)
   url.password = 'an earlier one'
   const db = createDatabase({ url: url.href, applicationName: 'test', maxConnections: 2 })
-  for (const read of [db.ping(), db.prisma.organization.count()]) {
-    const error: unknown = await read.catch((refused: unknown) => refused)
-    expect(isDatabaseUnavailable(error)).toBe(true)
-  }
+  expect([await isUnavailable(db.ping()), await isUnavailable(db.prisma.organization.count())]).toEqual([true, true])
   await db.close()
 })
 
@@ -187,9 +163,8 @@ test('a connection that the server closes between two statements fails only the 
     await ended
   })
   await expect(working).rejects.toThrow('not queryable')
-  expect(await inTransaction(database.db, async (client) => (await client.query('SELECT 1 AS one')).rows)).toEqual([
-    { one: 1 },
-  ])
+  const query = inTransaction(database.db, async (client) => (await client.query('SELECT 1 AS one')).rows)
+  expect(await query).toEqual([{ one: 1 }])
 })
 
 const listeners: ChangeListener[] = []
@@ -290,20 +265,18 @@ describe('notices', () => {
   })
 })
 
-describe('a listener', () => {
-  test('reconnects by itself after its connection broke, says that notices may be lost, and hears the next ones', async () => {
-    const { heard } = await listen('notices-broken')
-    await database.db.pool.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'notices-broken'`,
-    )
-    await waitUntil(() => heard.gaps === 1)
-    expect(heard.states).toEqual(['up', 'down', 'up'])
-    const { sender } = createSender()
-    const id = newId()
-    sender.add(id, 'users')
-    await waitUntil(() => heard.notices.length === 1)
-    expect(heard.notices).toEqual([{ organizationId: id, topics: ['users'] }])
-  })
+test('a listener reconnects by itself after its connection broke, says that notices may be lost, and hears the next ones', async () => {
+  const { heard } = await listen('notices-broken')
+  await database.db.pool.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'notices-broken'`,
+  )
+  await waitUntil(() => heard.gaps === 1)
+  expect(heard.states).toEqual(['up', 'down', 'up'])
+  const { sender } = createSender()
+  const id = newId()
+  sender.add(id, 'users')
+  await waitUntil(() => heard.notices.length === 1)
+  expect(heard.notices).toEqual([{ organizationId: id, topics: ['users'] }])
 })
 
 const countRunners = async () => (await database.db.pool.query('SELECT FROM runners')).rowCount
@@ -317,10 +290,8 @@ test('the lock of a runner is free as soon as its connection is gone, also for s
   stopping.abort()
   await holding
   await waitUntil(async () => (await listUnlockedRunners(db)).length === 1)
-  expect(await Promise.all([listUnlockedRunners(db), listUnlockedRunners(db)])).toEqual([
-    ["Ada's runner"],
-    ["Ada's runner"],
-  ])
+  const lists = await Promise.all([listUnlockedRunners(db), listUnlockedRunners(db)])
+  expect(lists).toEqual([["Ada's runner"], ["Ada's runner"]])
   await forgetRunners(db, ["Ada's runner"])
   expect(await countRunners()).toBe(0)
 })
@@ -354,9 +325,8 @@ test('one process at a time reports the gauges of the whole system, also while a
   // The reporter is no longer scraped.
   const others = owners.filter((owner) => owner !== first[0])
   expect(await reportersAmong(others)).toEqual([])
-  await database.db.pool.query(`UPDATE gauge_reporters SET until = until - $1 * interval '1 millisecond'`, [
-    REPORTER_LEASE_MS,
-  ])
+  const expire = `UPDATE gauge_reporters SET until = until - $1 * interval '1 millisecond'`
+  await database.db.pool.query(expire, [REPORTER_LEASE_MS])
   const second = await reportersAmong(others)
   expect(second).toHaveLength(1)
   expect(await reportersAmong(owners)).toEqual(second)

@@ -276,10 +276,11 @@ describe('the claim of a payload', () => {
 })
 
 describe('the outcome of a payload', () => {
-  test('writes its result, and ends the run of which it was the last', async () => {
+  test('is recorded once, writes its result, and ends the run of which it was the last', async () => {
     const run = await leaseRun()
     await kindOf(run.request)
     expect(await record(run)).toEqual({ finishedAt: expect.any(Date), isWritten: true, isEnded: true })
+    expect(await record(run, { ...ACCEPTED, outcome: 'rejected' })).toBeUndefined()
     expect(await kindsOf(run.runId)).toEqual(['message', 'tool_call', 'tool_result'])
     expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual(['succeeded', null])
     const next = await start(acme.db, acme, run.sessionId)
@@ -313,13 +314,5 @@ describe('the outcome of a payload', () => {
     expect((await findDeliveryState(acme.db, run.request.id))?.delivery.outcome).toBe('accepted')
     expect(await kindsOf(run.runId)).toHaveLength(2)
     expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual([status, owner])
-  })
-
-  test('is recorded once', async () => {
-    const run = await leaseRun()
-    await kindOf(run.request)
-    await record(run)
-    expect(await record(run, { ...ACCEPTED, outcome: 'rejected' })).toBeUndefined()
-    expect(await kindsOf(run.runId)).toHaveLength(3)
   })
 })

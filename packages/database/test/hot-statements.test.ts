@@ -37,11 +37,37 @@ const waiting = batch((n) => id('sessions', 2 * n + 2))
 const lookUps = batch((n) => ({ organizationId, workflowId: id('workflows', n) }))
 const options = { owner: 'a', leaseMs: 60_000, maxPerOrganization: 1_000, leasedByOrganization: new Map() }
 const result = { status: 200, reason: null, mismatches: null, duration_ms: 1, answer: null }
-const starts = (change: (n: number) => object) =>
+const starts = (change: (n: number) => object = () => ({})) =>
   batch((n) => ({
     organizationId,
     start: { ...newStart({ workflowId: id('workflows', n), apiKeyId: id('api_keys', 1) }), ...change(n) },
   }))
+
+const inSessions = starts((n) => ({
+  sessionId: id('sessions', n),
+  idempotency: { key: `key-${n}`, requestSha256: Buffer.alloc(32) },
+}))
+const ended = { number: 1, status: 'succeeded', error: null, shouldClaimNext: true } as const
+const parked = leases.map((lease) => ({ ...lease, parkedMs: 60_000 }))
+const ends = leases.map((lease) => ({ lease, ...ended }))
+const claims = leases.map((lease) => newClaim(organizationId, sourceId, { lease }))
+/** The runs of the leases, with the journal to which a delivery of each adds its steps. */
+const journals = leases.map((lease, n) => ({ runId: id('starts', 2 * n + 3), lease, position: 900, lastOfRun: 1 }))
+const claimsWithSteps = journals.map(({ runId, lease, ...journal }) => {
+  const withSteps = { ...journal, runId, lease, steps: [{ kind: 'note', data: '{}' }] }
+  return newClaim(organizationId, sourceId, { runId, lease, journal: withSteps })
+})
+const outcomes = batch((n) => ({
+  organizationId,
+  id: id('deliveries', n),
+  result: { ...result, outcome: 'accepted' as const },
+}))
+const runOutcomes = outcomes.map((outcome, n) => ({
+  ...outcome,
+  journal: { ...journals[n]!, steps: [], result: '{}' },
+}))
+const steps = [storage.serializeStep({ kind: 'note', data: { code: 'test', text: 'a step' } })]
+const appends = journals.map(({ runId, lease }) => ({ runId, lease, position: 1, steps }))
 
 type Pooled = Pick<storage.Database, 'pool'>
 const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
@@ -55,49 +81,18 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
       { organizationId, memberId: null },
       { limit: 25, after: { createdAt: new Date('2026-01-01'), id: storage.newId() } },
     ),
-  'recordStarts in new sessions': (on) =>
-    storage.recordStarts(
-      on,
-      starts(() => ({})),
-    ),
-  'recordStarts in sessions, with Idempotency-Keys': (on) =>
-    storage.recordStarts(
-      on,
-      starts((n) => ({
-        sessionId: id('sessions', n),
-        idempotency: { key: `key-${n}`, requestSha256: Buffer.alloc(32) },
-      })),
-    ),
+  'recordStarts in new sessions': (on) => storage.recordStarts(on, starts()),
+  'recordStarts in sessions, with Idempotency-Keys': (on) => storage.recordStarts(on, inSessions),
   acquireSessions: (on) => storage.acquireSessions(on, { ...options, slots: 5 }, waiting),
   acquireWaitingSessions: (on) => storage.acquireWaitingSessions(on, { ...options, slots: BATCH }),
   renewLeases: (on) => storage.renewLeases(on, 'a', 60_000, leases),
   releaseSessions: (on) => storage.releaseSessions(on, 'a', leases),
-  'releaseSessions, parked': (on) =>
-    storage.releaseSessions(
-      on,
-      'a',
-      leases.map((lease) => ({ ...lease, parkedMs: 60_000 })),
-    ),
+  'releaseSessions, parked': (on) => storage.releaseSessions(on, 'a', parked),
   claimNextRun: (on) => storage.claimNextRun(on, 'a', leases[0]!),
-  finishRuns: (on) =>
-    storage.finishRuns(
-      on,
-      'a',
-      leases.map((lease) => ({ lease, number: 1, status: 'succeeded', error: null, shouldClaimNext: true })),
-    ),
+  finishRuns: (on) => storage.finishRuns(on, 'a', ends),
   listEarlierRuns: (on) =>
     storage.listEarlierRuns(on, organizationId, { sessionId: leases[0]!.sessionId, number: 2, limit: 10 }),
-  appendSteps: (on) =>
-    storage.appendSteps(
-      on,
-      'a',
-      leases.map((lease, index) => ({
-        lease,
-        runId: id('starts', 2 * index + 3),
-        position: 1,
-        steps: [storage.serializeStep({ kind: 'note', data: { code: 'test', text: 'a step' } })],
-      })),
-    ),
+  appendSteps: (on) => storage.appendSteps(on, 'a', appends),
   readSteps: (on) => storage.readSteps(on, id('starts', 1)),
   listSmallSources: (on) => storage.listSmallSources(on, [organizationId]),
   listSourceNames: (on) => storage.listSourceNames(on, organizationId),
@@ -105,34 +100,10 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   listWebhookSources: (on) => storage.listWebhookSources(on, organizationId),
   listWorkflowFiles: (on) => storage.listWorkflowFiles(on, organizationId, id('workflows', 1)),
   readWorkflowFile: (on) => storage.readWorkflowFile(on, organizationId, id('workflows', 1), id('files', 1)),
-  claimDeliveries: (on) =>
-    storage.claimDeliveries(
-      on,
-      leases.map((lease) => newClaim(organizationId, sourceId, { lease })),
-    ),
-  'claimDeliveries with the steps of runs': (on) =>
-    storage.claimDeliveries(
-      on,
-      leases.map((lease, n) => {
-        const runId = id('starts', 2 * (n + 1) + 1)
-        const journal = { runId, lease, position: 900, steps: [{ kind: 'note', data: '{}' }], lastOfRun: 1 }
-        return newClaim(organizationId, sourceId, { runId, lease, journal })
-      }),
-    ),
-  recordRunOutcomes: (on) =>
-    storage.recordRunOutcomes(
-      on,
-      leases.map((lease, n) => {
-        const runId = id('starts', 2 * (n + 1) + 1)
-        const journal = { runId, lease, position: 900, steps: [], lastOfRun: 1, result: '{}' }
-        return { organizationId, id: id('deliveries', n + 1), result: { ...result, outcome: 'accepted' }, journal }
-      }),
-    ),
-  recordOutcomes: (on) =>
-    storage.recordOutcomes(
-      on,
-      batch((n) => ({ organizationId, id: id('deliveries', n), result: { ...result, outcome: 'accepted' } })),
-    ),
+  claimDeliveries: (on) => storage.claimDeliveries(on, claims),
+  'claimDeliveries with the steps of runs': (on) => storage.claimDeliveries(on, claimsWithSteps),
+  recordRunOutcomes: (on) => storage.recordRunOutcomes(on, runOutcomes),
+  recordOutcomes: (on) => storage.recordOutcomes(on, outcomes),
   listDeliveries: (on) =>
     storage.listDeliveries(on, organizationId, {
       sourceId,

@@ -33,9 +33,8 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   const account = (await storage.findAccountByEmail(db, 'ADA@acme.test'))!
   await storage.recordFailedSignIn(db, account, visitor)
   const token = (await storage.signIn(db, account, account.organizations[0]!, 'password', visitor))!
-  await db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - interval '1 hour' WHERE account_id = $1`, [
-    account.id,
-  ])
+  const age = `UPDATE sign_ins SET last_seen_at = now() - interval '1 hour' WHERE account_id = $1`
+  await db.pool.query(age, [account.id])
   const user = (await storage.findSignedInUser(db, token))!
   const request = { principal: { ...user, address: null }, requestId: 'r' }
   await storage.saveAccount(db, { name: 'Ada L.' }, request)
@@ -91,12 +90,10 @@ beforeAll(async () => {
   await prisma.user.createMany({ data: users.map((user) => ({ ...user, organizationId })) })
 })
 
-const add = (email: string) =>
-  storage.createUser(
-    database.db,
-    { id: storage.newId(), email, first_name: '', last_name: '', role: null },
-    storage.operatorOf(organizationId),
-  )
+async function add(email: string) {
+  const user = { id: storage.newId(), email, first_name: '', last_name: '', role: null }
+  return await storage.createUser(database.db, user, storage.operatorOf(organizationId))
+}
 const remove = (id: string) => storage.deleteUser(database.db, id, () => {}, storage.operatorOf(organizationId))
 const duplicates = async () => (await storage.listDuplicateUsers(database.db)).map(({ email }) => email)
 
@@ -134,11 +131,8 @@ describe('Addresses with letters beyond ASCII', () => {
       emails.map((email, index) => insert(email, index === 1 ? 'member' : null)),
     )
     expect(await storage.foldEmails(database.db)).toBe(3)
-    expect([await keyOf(folded!), await keyOf(plain!), await keyOf(alone!)]).toEqual([
-      'éö@acme.test',
-      null,
-      'ü@acme.test',
-    ])
+    const keys = await Promise.all([folded!, plain!, alone!].map(keyOf))
+    expect(keys).toEqual(['éö@acme.test', null, 'ü@acme.test'])
     expect(await duplicates()).toEqual(['ÉÖ@acme.test', 'éÖ@acme.test'])
     expect(await storage.foldEmails(database.db)).toBe(0)
     expect(await add('Éö@acme.test')).toBe('email_taken')
@@ -156,30 +150,25 @@ describe('Addresses with letters beyond ASCII', () => {
   })
 })
 
-const issue = (change: Partial<Parameters<typeof storage.issueApiKey>[2]> = {}) =>
-  storage.issueApiKey(database.db, organizationId, {
-    name: storage.newId(),
-    scopes: ['read'],
-    expiresAt: null,
-    ...change,
-  })
+async function issue(expiresAt: Date | null = null) {
+  const key = { name: storage.newId(), scopes: ['read' as const], expiresAt }
+  return await storage.issueApiKey(database.db, organizationId, key)
+}
 
-describe('issueApiKey', () => {
-  test('stores an expiry, which findPrincipals compares with the clock of the database', async () => {
-    const { rows } = await database.db.pool.query<{ now: Date }>('SELECT clock_timestamp() AS now')
-    const inSeconds = (seconds: number) => new Date(rows[0]!.now.getTime() + seconds * 1_000)
-    const expiries = [inSeconds(3_600), inSeconds(-60), null]
-    const keys = await Promise.all(expiries.map((expiresAt) => issue({ expiresAt })))
-    const endless = await issue({ expiresAt: inSeconds(1) })
-    await database.db.pool.query("UPDATE api_keys SET expires_at = 'infinity' WHERE id = $1", [endless.apiKey.id])
-    const expiry = async ({ apiKey: { prefix } }: (typeof keys)[number]) =>
-      (await storage.findPrincipals(database.db, [prefix]))[0]?.expiresInMs
-    const [future, past, never] = await Promise.all(keys.map(expiry))
-    expect(future).toBeGreaterThan(3_000_000)
-    expect(future).toBeLessThanOrEqual(3_600_000)
-    expect(past).toBeLessThanOrEqual(-60_000)
-    expect([never, await expiry(endless)]).toEqual([null, null])
-  })
+test('issueApiKey stores an expiry, which findPrincipals compares with the clock of the database', async () => {
+  const { rows } = await database.db.pool.query<{ now: Date }>('SELECT clock_timestamp() AS now')
+  const inSeconds = (seconds: number) => new Date(rows[0]!.now.getTime() + seconds * 1_000)
+  const expiries = [inSeconds(3_600), inSeconds(-60), null]
+  const keys = await Promise.all(expiries.map(issue))
+  const endless = await issue(inSeconds(1))
+  await database.db.pool.query("UPDATE api_keys SET expires_at = 'infinity' WHERE id = $1", [endless.apiKey.id])
+  const expiry = async ({ apiKey: { prefix } }: (typeof keys)[number]) =>
+    (await storage.findPrincipals(database.db, [prefix]))[0]?.expiresInMs
+  const [future, past, never] = await Promise.all(keys.map(expiry))
+  expect(future).toBeGreaterThan(3_000_000)
+  expect(future).toBeLessThanOrEqual(3_600_000)
+  expect(past).toBeLessThanOrEqual(-60_000)
+  expect([never, await expiry(endless)]).toEqual([null, null])
 })
 
 describe('a process whose time of day is wrong', () => {
@@ -214,22 +203,20 @@ describe('a process whose time of day is wrong', () => {
   })
 })
 
-describe('touchApiKeys', () => {
-  test('advances the times of many keys at once, and never sets an earlier time', async () => {
-    const [{ apiKey: one }, { apiKey: two }] = [await issue(), await issue()]
-    const [early, late] = [48 * 3_600_000, 24 * 3_600_000]
-    const touch = (...used: [string, number][]) => storage.touchApiKeys(database.db, new Map(used))
-    const hoursAgo = async () => {
-      const keys = await storage.listApiKeys(database.db, organizationId)
-      const times = new Map(keys.map((key) => [key.id, Date.parse(key.last_used_at!)]))
-      return [one, two].map(({ id }) => Math.round((Date.now() - times.get(id)!) / 3_600_000))
-    }
-    await touch([one.id, late], [two.id, early])
-    await touch([two.id, late], [one.id, early], [storage.newId(), late])
-    expect(await hoursAgo()).toEqual([24, 24])
-    // A gateway of a release before whose clock was ahead.
-    await database.db.pool.query(`UPDATE api_keys SET last_used_at = now() + interval '1 day' WHERE id = $1`, [one.id])
-    await touch([one.id, 3_600_000])
-    expect(await hoursAgo()).toEqual([1, 24])
-  })
+test('touchApiKeys advances the times of many keys at once, and never sets an earlier time', async () => {
+  const [{ apiKey: one }, { apiKey: two }] = [await issue(), await issue()]
+  const [early, late] = [48 * 3_600_000, 24 * 3_600_000]
+  const touch = (...used: [string, number][]) => storage.touchApiKeys(database.db, new Map(used))
+  const hoursAgo = async () => {
+    const keys = await storage.listApiKeys(database.db, organizationId)
+    const times = new Map(keys.map((key) => [key.id, Date.parse(key.last_used_at!)]))
+    return [one, two].map(({ id }) => Math.round((Date.now() - times.get(id)!) / 3_600_000))
+  }
+  await touch([one.id, late], [two.id, early])
+  await touch([two.id, late], [one.id, early], [storage.newId(), late])
+  expect(await hoursAgo()).toEqual([24, 24])
+  // A gateway of a release before whose clock was ahead.
+  await database.db.pool.query(`UPDATE api_keys SET last_used_at = now() + interval '1 day' WHERE id = $1`, [one.id])
+  await touch([one.id, 3_600_000])
+  expect(await hoursAgo()).toEqual([1, 24])
 })

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beginTransaction, waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
@@ -17,15 +17,11 @@ import {
 } from '../src/index.ts'
 import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
-let url: string
 const database = useTestDatabase()
 let db: Database
 let acme: Startable
-beforeAll(async () => {
-  url = database.url
-  db = database.db
-})
 beforeEach(async () => {
+  ;({ db } = database)
   await db.pool.query('DELETE FROM deliveries; DELETE FROM sessions; DELETE FROM starts; DELETE FROM organizations')
   acme = await createStartable(db)
 })
@@ -48,12 +44,10 @@ interface Operation {
 const leasesOf = (leased: LeasedRun[]) => leased.map(({ lease }) => lease)
 const many: Record<string, Operation> = {
   'appending steps': {
-    write: (on, owner, leased) =>
-      appendSteps(
-        on,
-        owner,
-        leased.map(({ lease, runId }) => ({ lease, runId, position: 0, steps: [serializeStep(note)] })),
-      ),
+    write: (on, owner, leased) => {
+      const appends = leased.map((run) => ({ ...run, position: 0, steps: [serializeStep(note)] }))
+      return appendSteps(on, owner, appends)
+    },
     refusal: [false],
   },
   'ending runs': {
@@ -89,6 +83,7 @@ const manyKinds = Object.entries(many)
 const kinds = [...manyKinds, ...Object.entries(one)]
 
 const acquireOptions = (owner: string) => ({ ...ACQUIRE_ALL, owner })
+const EXPIRE = "UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1"
 
 /** A session with two starts, of which runner `a` executes the first. */
 async function leaseRun(): Promise<LeasedRun> {
@@ -99,9 +94,7 @@ async function leaseRun(): Promise<LeasedRun> {
 }
 
 async function acquireExpired(owner: string, sessionId: string): Promise<void> {
-  await db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [
-    sessionId,
-  ])
+  await db.pool.query(EXPIRE, [sessionId])
   const { sessions } = await acquireSessions(db, acquireOptions(owner), [sessionId])
   expect(sessions).toHaveLength(1)
 }
@@ -195,7 +188,7 @@ test.each(manyKinds.filter(([, { skipsLocked }]) => !skipsLocked))(
     const [low, high] = [await leaseRun(), await leaseRun()]
     // The update moves its row behind the other one, in the order of a table scan.
     await db.pool.query('UPDATE sessions SET is_open = true WHERE id = $1', [low.lease.sessionId])
-    const scanning = new URL(url)
+    const scanning = new URL(database.url)
     scanning.searchParams.set('options', '-c enable_indexscan=off -c enable_bitmapscan=off')
     const other = createDatabase({ url: scanning.href, applicationName: 'test' })
     try {
@@ -213,15 +206,13 @@ test.each(manyKinds.filter(([, { skipsLocked }]) => !skipsLocked))(
   },
 )
 
-describe('releasing', () => {
-  test('does not decrement the attempts of a run that was not claimed', async () => {
-    const { lease, runId } = await leaseRun()
-    await db.pool.query("UPDATE starts SET status = 'queued', attempts = 0, started_at = NULL WHERE id = $1", [runId])
-    await releaseSessions(db, 'a', [lease])
-    expect(await allRows()).toMatchObject({
-      sessions: [{ lease_owner: null }],
-      starts: [{ id: runId, status: 'queued', attempts: 0 }, {}],
-    })
+test('releasing does not decrement the attempts of a run that was not claimed', async () => {
+  const { lease, runId } = await leaseRun()
+  await db.pool.query("UPDATE starts SET status = 'queued', attempts = 0, started_at = NULL WHERE id = $1", [runId])
+  await releaseSessions(db, 'a', [lease])
+  expect(await allRows()).toMatchObject({
+    sessions: [{ lease_owner: null }],
+    starts: [{ id: runId, status: 'queued', attempts: 0 }, {}],
   })
 })
 

@@ -17,9 +17,8 @@ test('makes the tables in "public", also beside a schema that is named like the 
   await client.connect()
   await client.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE SCHEMA AUTHORIZATION CURRENT_ROLE')
   await migrate({ databaseUrl: url })
-  expect((await client.query(`SELECT to_regclass('public.organizations')::text AS "table"`)).rows).toEqual([
-    { table: 'organizations' },
-  ])
+  const { rows } = await client.query(`SELECT to_regclass('public.organizations')::text AS "table"`)
+  expect(rows).toEqual([{ table: 'organizations' }])
   await client.end()
   await drop()
 })

@@ -106,13 +106,8 @@ describe('The search index', () => {
   test('pages through rows that are in the index and newer ones, each once, newest first', async () => {
     const ids: string[] = []
     for (let after: { createdAt: Date; id: string } | undefined; ;) {
-      const page = await listVisibleDeliveries(database.db, admin, {
-        limit: 7,
-        search: 'text',
-        after,
-        sourceId,
-        workflowId,
-      })
+      const query = { limit: 7, search: 'text', after, sourceId, workflowId }
+      const page = await listVisibleDeliveries(database.db, admin, query)
       ids.push(...page.rows.map((row) => row.id))
       if (!page.next) break
       after = page.next
@@ -134,30 +129,25 @@ describe('The search index', () => {
   test('reads no row twice when its chunk is written meanwhile', async () => {
     const row = { createdAt: new Date(), id: newId(), isVisible: true }
     const query = { organizationId, kind: 'runs', words: new Set(['text']) } as const
-    const page = await readFound(
-      database.db,
-      query,
-      { limit: 9, after: undefined, since: undefined, until: undefined },
-      async (candidates) => {
-        if ('ids' in candidates) return candidates.ids.includes(row.id) ? [row] : []
-        await database.db.pool.query(
-          `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
-           VALUES ($1, 'runs', $2, $3, $2, $3, ARRAY[$3::uuid], '\\xff')`,
-          [organizationId, row.createdAt, row.id],
-        )
-        return [row]
-      },
-    )
+    const range = { limit: 9, after: undefined, since: undefined, until: undefined }
+    const page = await readFound(database.db, query, range, async (candidates) => {
+      if ('ids' in candidates) return candidates.ids.includes(row.id) ? [row] : []
+      await database.db.pool.query(
+        `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
+         VALUES ($1, 'runs', $2, $3, $2, $3, ARRAY[$3::uuid], '\\xff')`,
+        [organizationId, row.createdAt, row.id],
+      )
+      return [row]
+    })
     expect(page.rows).toEqual([row.id])
     await database.db.pool.query('DELETE FROM search_chunks WHERE first_id = $1', [row.id])
   })
 
   test('finds nothing of another organization, nor outside of the filters', async () => {
     const elsewhere = { organizationId: other, memberId: null }
-    expect((await searchVisibleRuns(database.db, elsewhere, { limit: 9, search: 'needle' })).rows).toEqual([])
-    expect(
-      (await listVisibleDeliveries(database.db, elsewhere, { limit: 9, search: 'needle', sourceId })).rows,
-    ).toEqual([])
+    const query = { limit: 9, search: 'needle' }
+    expect((await searchVisibleRuns(database.db, elsewhere, query)).rows).toEqual([])
+    expect((await listVisibleDeliveries(database.db, elsewhere, { ...query, sourceId })).rows).toEqual([])
     const filters = [{ workflowId: newId() }, { since: new Date() }, { until: new Date(0) }]
     for (const filter of filters) expect(await found('needle', filter)).toEqual({ lines: [], bodies: [] })
     expect((await found('needle', { workflowId })).lines).toHaveLength(2)
@@ -166,10 +156,8 @@ describe('The search index', () => {
   test('loses a deleted run and its deliveries with their words, and still finds the others of their chunks', async () => {
     const { pool } = database.db
     const [id] = (await searchVisibleRuns(database.db, admin, { limit: 1, search: 'needle-77310' })).rows
-    await pool.query(
-      `UPDATE starts SET status = 'succeeded', started_at = created_at, finished_at = now() WHERE id = $1`,
-      [id],
-    )
+    const end = `UPDATE starts SET status = 'succeeded', started_at = created_at, finished_at = now() WHERE id = $1`
+    await pool.query(end, [id])
     expect(await deleteRun(database.db, id!)).toBe('deleted')
     const { rows } = await pool.query(`SELECT cardinality(ids) AS rows, encode(words, 'hex') AS words FROM search_chunks
       WHERE octet_length(words) = 1 ORDER BY kind`)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
@@ -29,22 +29,19 @@ import { ACQUIRE_ALL, createStartable, listWrongEnds, start, type Startable } fr
 const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
 let acme: Startable
-beforeAll(async () => {
-  db = database.db
-})
 beforeEach(async () => {
+  ;({ db } = database)
   await db.pool.query('DELETE FROM deliveries; DELETE FROM sessions; DELETE FROM starts; DELETE FROM organizations')
   acme = await createStartable(db)
 })
 
-const runner = (
-  owner: string,
-  options: { slots?: number; maxPerOrganization?: number; leasedByOrganization?: Map<string, number> } = {},
-) => ({
-  ...ACQUIRE_ALL,
-  owner,
-  ...options,
-})
+const runner = (owner: string, options: Partial<typeof ACQUIRE_ALL> = {}) => ({ ...ACQUIRE_ALL, owner, ...options })
+
+/** The two ways in which runners acquire sessions. */
+const BOTH_WAYS = [
+  ['by their ids', (as: ReturnType<typeof runner>, ids: string[]) => acquireSessions(db, as, ids)],
+  ['in the sweep', (as: ReturnType<typeof runner>) => acquireWaitingSessions(db, as)],
+] as const
 
 const acquire = async (owner: string, sessionId: string) =>
   (await acquireSessions(db, runner(owner), [sessionId])).sessions[0]
@@ -111,10 +108,7 @@ describe('acquiring sessions by their ids', () => {
     expect(await showSession(db, sessionId)).toMatchObject({ lease: { owner: 'a' }, starts: 1, finished: 0 })
   })
 
-  test.each([
-    ['by their ids', (ids: string[]) => acquireSessions(db, runner('a'), ids)],
-    ['in the sweep', () => acquireWaitingSessions(db, runner('a'))],
-  ])('reads the webhook sources of each organization with them: %s', async (_how, take) => {
+  test.each(BOTH_WAYS)('reads the webhook sources of each organization with them: %s', async (_how, take) => {
     const other = await createStartable(db)
     const source = async ({ organizationId }: Startable, name: string, deletedAt: Date | null = null) => {
       const exampleRequestBody = { name }
@@ -128,7 +122,7 @@ describe('acquiring sessions by their ids', () => {
     const [b, a, z] = [await source(acme, 'b'), await source(acme, 'a'), await source(other, 'z')]
     await source(acme, 'deleted', new Date())
     const ids = [...(await startMany(2)), ...(await startMany(1, other))]
-    const { sessions } = await take(ids)
+    const { sessions } = await take(runner('a'), ids)
     const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.sources
     expect(ids.map(sourcesOf)).toEqual([[a, b], [a, b], [z]])
   })
@@ -140,31 +134,24 @@ describe('acquiring sessions by their ids', () => {
     ['large examples together', 10, 1_700],
   ])('reads no webhook sources of an organization with %s', async (_what, count, exampleLength, letter = '') => {
     const other = await createStartable(db)
+    const text = letter ? letter.repeat(exampleLength) : randomBytes(exampleLength / 2).toString('hex')
     await db.pool.query(
       `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
        SELECT gen_random_uuid(), $1, n, n, '', 'https://acme.example', json_build_object('text', $3::text)
        FROM generate_series(1, $2::integer) AS n`,
-      [
-        acme.organizationId,
-        count,
-        letter ? letter.repeat(exampleLength) : randomBytes(exampleLength / 2).toString('hex'),
-      ],
+      [acme.organizationId, count, text],
     )
     const ids = [(await start(db, acme)).sessionId, (await start(db, other)).sessionId]
     const { sessions } = await acquireSessions(db, runner('a'), ids)
     const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.sources
     expect(ids.map(sourcesOf)).toEqual([null, []])
-    expect(await listSmallSources(db, [acme.organizationId, other.organizationId])).toEqual(
-      new Map([[other.organizationId, []]]),
-    )
+    const small = await listSmallSources(db, [acme.organizationId, other.organizationId])
+    expect(small).toEqual(new Map([[other.organizationId, []]]))
     const names = await listSourceNames(db, acme.organizationId)
     expect(names).toHaveLength(count)
     const wanted = names.toReversed().slice(0, 5)
-    const read = await readSources(
-      db,
-      acme.organizationId,
-      wanted.map(({ id }) => id),
-    )
+    const wantedIds = wanted.map(({ id }) => id)
+    const read = await readSources(db, acme.organizationId, wantedIds)
     expect(read.map(({ id, name }) => ({ id, name }))).toEqual(wanted)
     expect(await readSources(db, other.organizationId, [names[0]!.id])).toEqual([])
   })
@@ -174,10 +161,8 @@ describe('acquiring sessions by their ids', () => {
     const idle = newId()
     await openSession(db, acme.organizationId, idle)
     await acquireSessions(db, runner('a'), [sessionId])
-    expect(await acquireSessions(db, runner('b'), [sessionId, idle, newId()])).toEqual({
-      sessions: [],
-      isMore: false,
-    })
+    const none = { sessions: [], isMore: false }
+    expect(await acquireSessions(db, runner('b'), [sessionId, idle, newId()])).toEqual(none)
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toEqual([])
   })
 
@@ -191,15 +176,13 @@ describe('acquiring sessions by their ids', () => {
 
   test('never has an epoch again: PostgreSQL may lose the last leases when it crashes', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const [lost, again] = [
-      await acquireSessions(db, runner('a'), [sessionId]),
-      await db.pool
-        .query('UPDATE sessions SET lease_owner = NULL, lease_until = NULL, lease_epoch = 0 WHERE id = $1', [sessionId])
-        .then(() => acquireSessions(db, runner('a'), [sessionId])),
-    ].map(({ sessions: [acquired] }) => acquired!.lease)
+    const lost = await acquire('a', sessionId)
+    const lose = 'UPDATE sessions SET lease_owner = NULL, lease_until = NULL, lease_epoch = 0 WHERE id = $1'
+    await db.pool.query(lose, [sessionId])
+    const again = await acquire('a', sessionId)
     const append = { runId: startId, position: 0, steps: [serializeStep(note('late'))] }
-    expect(await appendSteps(db, 'a', [{ ...append, lease: lost! }])).toEqual([false])
-    expect(await appendSteps(db, 'a', [{ ...append, lease: again! }])).toEqual([true])
+    expect(await appendSteps(db, 'a', [{ ...append, lease: lost!.lease }])).toEqual([false])
+    expect(await appendSteps(db, 'a', [{ ...append, lease: again!.lease }])).toEqual([true])
   })
 })
 
@@ -225,10 +208,8 @@ describe('a run without an attempt left', () => {
     })
     expect(await listWrongEnds(db)).toEqual([])
     expect(await showSession(db, sessionId)).toMatchObject({ finished: 1, lease: { owner: 'b' } })
-    expect(await claimNextRun(db, 'b', sessions[0]!.lease)).toMatchObject({
-      kind: 'run',
-      run: { id: next.startId, number: 2, attempts: 1, isFirst: true },
-    })
+    const run = { id: next.startId, number: 2, attempts: 1, isFirst: true }
+    expect(await claimNextRun(db, 'b', sessions[0]!.lease)).toMatchObject({ kind: 'run', run })
   })
 
   test('leaves its session idle when it has no other start', async () => {
@@ -280,11 +261,8 @@ describe('slots and shares', () => {
     const other = await createStartable(db)
     const ids = [...(await startMany(6)), ...(await startMany(2, other))]
     const leased = new Map([[acme.organizationId, 1]])
-    const { sessions: acquired } = await acquireSessions(
-      db,
-      runner('a', { slots: 4, maxPerOrganization: 3, leasedByOrganization: leased }),
-      ids,
-    )
+    const limited = runner('a', { slots: 4, maxPerOrganization: 3, leasedByOrganization: leased })
+    const { sessions: acquired } = await acquireSessions(db, limited, ids)
     const count = ({ organizationId }: Startable) =>
       acquired.filter((session) => session.organizationId === organizationId).length
     expect([count(acme), count(other)]).toEqual([2, 2])
@@ -297,27 +275,28 @@ describe('slots and shares', () => {
     ['one more than the share leaves', 3, { maxPerOrganization: 3 }, 1, true],
   ])('acquires two sessions of %s, and says whether there are more', async (_what, count, options, leased, isMore) => {
     const mine = runner('a', { ...options, leasedByOrganization: new Map([[acme.organizationId, leased]]) })
-    for (const take of [(ids: string[]) => acquireSessions(db, mine, ids), () => acquireWaitingSessions(db, mine)]) {
+    for (const [, take] of BOTH_WAYS) {
       const ids = await startMany(count)
-      const result = await take(ids)
+      const result = await take(mine, ids)
       expect([result.sessions.length, result.isMore]).toEqual([2, isMore])
       await db.pool.query('DELETE FROM sessions')
     }
   })
 
-  test.each([
-    ['by their ids', (owner: string, ids: string[]) => acquireSessions(db, runner(owner, { slots: 5 }), ids)],
-    ['in the sweep', (owner: string) => acquireWaitingSessions(db, runner(owner, { slots: 5 }))],
-  ])('leases each session once when many runners acquire them %s, and leaves none', async (_how, take) => {
-    const ids = [...(await startMany(20)), ...(await startMany(10, await createStartable(db)))]
-    const found: string[] = []
-    // A row that another runner is acquiring is skipped, so one round may not find all.
-    for (let round = 0; round < 20 && found.length < ids.length; round++) {
-      const taken = await Promise.all(Array.from({ length: 8 }, (_, n) => take(`r${n}`, ids)))
-      for (const { sessions } of taken) found.push(...sessions.map(({ lease }) => lease.sessionId))
-    }
-    expect(found.toSorted()).toEqual(ids.toSorted())
-  })
+  test.each(BOTH_WAYS)(
+    'leases each session once when many runners acquire them %s, and leaves none',
+    async (_how, take) => {
+      const ids = [...(await startMany(20)), ...(await startMany(10, await createStartable(db)))]
+      const found: string[] = []
+      // A row that another runner is acquiring is skipped, so one round may not find all.
+      for (let round = 0; round < 20 && found.length < ids.length; round++) {
+        const runners = Array.from({ length: 8 }, (_, n) => runner(`r${n}`, { slots: 5 }))
+        const taken = await Promise.all(runners.map((each) => take(each, ids)))
+        for (const { sessions } of taken) found.push(...sessions.map(({ lease }) => lease.sessionId))
+      }
+      expect(found.toSorted()).toEqual(ids.toSorted())
+    },
+  )
 })
 
 describe('the sweep', () => {
@@ -341,10 +320,8 @@ describe('the sweep', () => {
     const theirs = await start(db, other)
     await start(db, third)
     const leased = new Map([[third.organizationId, 1]])
-    const { sessions: acquired } = await acquireWaitingSessions(
-      db,
-      runner('a', { slots: 2, leasedByOrganization: leased }),
-    )
+    const limited = runner('a', { slots: 2, leasedByOrganization: leased })
+    const { sessions: acquired } = await acquireWaitingSessions(db, limited)
     expect(acquired.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
   })
 
@@ -366,19 +343,11 @@ describe('the sweep', () => {
 })
 
 describe('leases', () => {
-  test.each([
-    ['by their ids', (ids: string[]) => acquireSessions(db, runner('b'), ids)],
-    ['in the sweep', acquireBySweep],
-  ])('acquiring sessions %s waits for no locked row: the others are leased', async (_how, take) => {
+  test.each(BOTH_WAYS)('acquiring sessions %s waits for no locked row: the others are leased', async (_how, take) => {
     const [locked, free] = await startMany(2)
-    const client = await db.pool.connect()
-    try {
-      await client.query('BEGIN')
-      await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked])
-      expect((await take([locked!, free!])).sessions).toMatchObject([{ lease: { sessionId: free } }])
-    } finally {
-      client.release(true)
-    }
+    using client = await beginTransaction(db.pool)
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked])
+    expect((await take(runner('b'), [locked!, free!])).sessions).toMatchObject([{ lease: { sessionId: free } }])
   })
 
   test('renewing waits for no locked row: the other leases are renewed, and that one is known as owned', async () => {
@@ -388,18 +357,10 @@ describe('leases', () => {
     await expireLease(free.sessionId)
     using client = await beginTransaction(db.pool)
     await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked.sessionId])
-    const own = await renewLeases(
-      db,
-      'a',
-      60_000,
-      sessions.map(({ lease }) => lease),
-    )
-    expect(new Map(own.map(({ sessionId, isRenewed }) => [sessionId, isRenewed]))).toEqual(
-      new Map([
-        [locked.sessionId, false],
-        [free.sessionId, true],
-      ]),
-    )
+    const leases = sessions.map(({ lease }) => lease)
+    const own = await renewLeases(db, 'a', 60_000, leases)
+    const renewed = Object.fromEntries(own.map(({ sessionId, isRenewed }) => [sessionId, isRenewed]))
+    expect(renewed).toEqual({ [locked.sessionId]: false, [free.sessionId]: true })
     expect((await acquireSessions(db, runner('b'), [free.sessionId])).sessions).toEqual([])
   })
 
@@ -511,31 +472,25 @@ describe('finishRuns', () => {
   })
 })
 
-describe('the journal', () => {
-  test('appending the same steps again after a lost answer changes nothing', async () => {
-    const { sessionId, startId } = await start(db, acme)
-    const acquired = await acquire('a', sessionId)
-    const append = { lease: acquired!.lease, runId: startId, position: 0, steps: [serializeStep(note('once'))] }
-    await appendSteps(db, 'a', [append])
-    expect(await appendSteps(db, 'a', [append])).toEqual([true])
-    expect(await readSteps(db, startId)).toHaveLength(1)
-  })
+test('appending the same steps again after a lost answer changes nothing', async () => {
+  const { sessionId, startId } = await start(db, acme)
+  const acquired = await acquire('a', sessionId)
+  const append = { lease: acquired!.lease, runId: startId, position: 0, steps: [serializeStep(note('once'))] }
+  await appendSteps(db, 'a', [append])
+  expect(await appendSteps(db, 'a', [append])).toEqual([true])
+  expect(await readSteps(db, startId)).toHaveLength(1)
 })
 
-describe('the backlog', () => {
-  test('counts the sessions that wait and how long the longest has waited', async () => {
-    expect(await measureBacklog(db)).toEqual({ sessions: 0, oldestWaitMs: null })
-    const old = await start(db, acme)
-    await start(db, acme)
-    const leased = await start(db, acme)
-    await acquireSessions(db, runner('a'), [leased.sessionId])
-    await db.pool.query("UPDATE sessions SET waiting_since = now() - interval '1 minute' WHERE id = $1", [
-      old.sessionId,
-    ])
-    const backlog = await measureBacklog(db)
-    expect(backlog.sessions).toBe(2)
-    expect(backlog.oldestWaitMs).toBeGreaterThanOrEqual(60_000)
-  })
+test('the backlog counts the sessions that wait and how long the longest has waited', async () => {
+  expect(await measureBacklog(db)).toEqual({ sessions: 0, oldestWaitMs: null })
+  const old = await start(db, acme)
+  await start(db, acme)
+  const leased = await start(db, acme)
+  await acquireSessions(db, runner('a'), [leased.sessionId])
+  await db.pool.query("UPDATE sessions SET waiting_since = now() - interval '1 minute' WHERE id = $1", [old.sessionId])
+  const backlog = await measureBacklog(db)
+  expect(backlog.sessions).toBe(2)
+  expect(backlog.oldestWaitMs).toBeGreaterThanOrEqual(60_000)
 })
 
 test('a start that was accepted still runs after its session was closed', async () => {

@@ -89,29 +89,27 @@ describe('listEarlierRuns', () => {
   })
 })
 
-describe('files', () => {
-  test('are listed by folder, then by name, and read only by their own workflow', async () => {
-    const other = await createStartable(acme.db)
-    const create = async (path: string[], name: string) => {
-      const id = newId()
-      await acme.db.prisma.file.create({
-        data: { id, workflowId: acme.workflowId, path, name, content: `content of ${name}` },
-      })
-      return id
-    }
-    const deep = await create(['docs', 'more'], 'a.md')
-    const doc = await create(['docs'], 'b.md')
-    const root = await create([], 'z.md')
-    const files = await listWorkflowFiles(acme.db, acme.organizationId, acme.workflowId)
-    expect(files).toEqual([
-      { id: root, name: 'z.md', path: [] },
-      { id: doc, name: 'b.md', path: ['docs'] },
-      { id: deep, name: 'a.md', path: ['docs', 'more'] },
-    ])
-    expect(await readWorkflowFile(acme.db, acme.organizationId, acme.workflowId, doc)).toBe('content of b.md')
-    expect(await readWorkflowFile(acme.db, acme.organizationId, other.workflowId, doc)).toBeUndefined()
-    expect(await readWorkflowFile(acme.db, other.organizationId, acme.workflowId, doc)).toBeUndefined()
-  })
+test('files are listed by folder, then by name, and read only by their own workflow', async () => {
+  const other = await createStartable(acme.db)
+  const create = async (path: string[], name: string) => {
+    const id = newId()
+    await acme.db.prisma.file.create({
+      data: { id, workflowId: acme.workflowId, path, name, content: `content of ${name}` },
+    })
+    return id
+  }
+  const deep = await create(['docs', 'more'], 'a.md')
+  const doc = await create(['docs'], 'b.md')
+  const root = await create([], 'z.md')
+  const files = await listWorkflowFiles(acme.db, acme.organizationId, acme.workflowId)
+  expect(files).toEqual([
+    { id: root, name: 'z.md', path: [] },
+    { id: doc, name: 'b.md', path: ['docs'] },
+    { id: deep, name: 'a.md', path: ['docs', 'more'] },
+  ])
+  expect(await readWorkflowFile(acme.db, acme.organizationId, acme.workflowId, doc)).toBe('content of b.md')
+  expect(await readWorkflowFile(acme.db, acme.organizationId, other.workflowId, doc)).toBeUndefined()
+  expect(await readWorkflowFile(acme.db, other.organizationId, acme.workflowId, doc)).toBeUndefined()
 })
 
 let db: Database
@@ -125,25 +123,24 @@ beforeAll(async () => {
 
 const toStart = (change: Partial<NewStart> = {}): NewStart => newStart(acme, change)
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
+const record = async (...starts: NewStart[]) =>
+  await recordStarts(
+    db,
+    starts.map((each) => ({ organizationId, start: each })),
+  )
 
 describe('recordStart', () => {
   test('writes nothing when the start is refused', async () => {
-    const counts = async () => {
-      const { rows } = await db.pool.query(
-        `SELECT (SELECT count(*) FROM starts) AS starts, (SELECT count(*) FROM sessions) AS sessions,
-                (SELECT count(*) FROM idempotency_keys) AS keys`,
-      )
-      return rows[0] as unknown
-    }
-    const before = await counts()
+    const counts = `SELECT (SELECT count(*) FROM starts) AS starts, (SELECT count(*) FROM sessions) AS sessions,
+                (SELECT count(*) FROM idempotency_keys) AS keys`
+    const { rows: before } = await db.pool.query(counts)
     const idempotency = { key: 'refused', requestSha256: hash(1) }
-    expect(await recordStart(db, organizationId, toStart({ workflowId: newId(), idempotency }))).toEqual({
-      kind: 'workflow_not_found',
-    })
-    expect(await recordStart(db, organizationId, toStart({ sessionId: newId(), idempotency }))).toEqual({
-      kind: 'session_not_found',
-    })
-    expect(await counts()).toEqual(before)
+    for (const [change, kind] of [
+      [{ workflowId: newId() }, 'workflow_not_found'],
+      [{ sessionId: newId() }, 'session_not_found'],
+    ] as const)
+      expect(await recordStart(db, organizationId, toStart({ ...change, idempotency }))).toEqual({ kind })
+    expect((await db.pool.query(counts)).rows).toEqual(before)
   })
 
   test('records since when a session has been waiting, and keeps that time when more starts follow', async () => {
@@ -217,13 +214,11 @@ describe('recordStarts', () => {
     await db.pool.query(
       `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
        SELECT organization_id, $2, id FROM users WHERE organization_id = $1 LIMIT 1`,
-      [organizationId, ids.listed],
+      [organizationId, ids['listed']],
     )
     const outcomesOf = async (change: (name: string) => Partial<NewStart>) => {
-      const starts = Object.entries(ids).map(([name, id]) => toStart({ workflowId: id, ...change(name) }))
-      const outcomes = await recordStarts(
-        db,
-        starts.map((each) => ({ organizationId, start: each })),
+      const outcomes = await record(
+        ...Object.entries(ids).map(([name, id]) => toStart({ workflowId: id, ...change(name) })),
       )
       return Object.fromEntries(Object.keys(ids).map((name, index) => [name, outcomes[index]?.kind]))
     }
@@ -236,33 +231,22 @@ describe('recordStarts', () => {
 
   test('a start in a new session is the same row, whether or not others of its batch name a session or a key', async () => {
     const [alone, among] = [toStart(), toStart()]
-    await recordStarts(db, [{ organizationId, start: alone }])
-    await recordStarts(db, [
-      { organizationId, start: among },
-      { organizationId, start: toStart({ idempotency: { key: 'among', requestSha256: hash(1) } }) },
-    ])
-    const rowsOf = async ({ startId, newSessionId }: NewStart) => {
-      const { rows } = await db.pool.query<Record<string, unknown>>(
-        `SELECT to_jsonb(s) - '{id,session_id,created_at}'::text[] AS start,
+    await record(alone)
+    await record(among, toStart({ idempotency: { key: 'among', requestSha256: hash(1) } }))
+    const find = `SELECT to_jsonb(s) - '{id,session_id,created_at}'::text[] AS start,
                 to_jsonb(session) - '{id,created_at,waiting_since,last_used_at}'::text[] AS session,
                 session.waiting_since IS NOT NULL AS is_waiting
          FROM starts s JOIN sessions session ON session.id = s.session_id
-         WHERE s.id = $1 AND s.session_id = $2`,
-        [startId, newSessionId],
-      )
-      return rows
-    }
-    expect(await rowsOf(alone)).toHaveLength(1)
-    expect(await rowsOf(alone)).toEqual(await rowsOf(among))
+         WHERE s.id = $1 AND s.session_id = $2`
+    const { rows } = await db.pool.query(find, [alone.startId, alone.newSessionId])
+    expect(rows).toHaveLength(1)
+    expect((await db.pool.query(find, [among.startId, among.newSessionId])).rows).toEqual(rows)
   })
 
   test('does not wait for a session that another transaction has locked, and reports that', async () => {
     using client = await beginTransaction(db.pool)
     await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
-    const outcomes = await recordStarts(db, [
-      { organizationId, start: toStart({ sessionId }) },
-      { organizationId, start: toStart() },
-    ])
+    const outcomes = await record(toStart({ sessionId }), toStart())
     expect(outcomes.map(({ kind }) => kind)).toEqual(['session_locked', 'accepted'])
   })
 
@@ -272,16 +256,12 @@ describe('recordStarts', () => {
       sessions,
       organizationId,
     ])
-    const batch = (turn: number) =>
-      recordStarts(
-        db,
-        sessions
-          .map((session, index) =>
-            toStart({ sessionId: session, idempotency: { key: `circle ${index}`, requestSha256: hash(turn) } }),
-          )
-          .toSorted(() => (turn % 2 === 0 ? 1 : -1))
-          .map((each) => ({ organizationId, start: each })),
+    const batch = (turn: number) => {
+      const starts = sessions.map((session, index) =>
+        toStart({ sessionId: session, idempotency: { key: `circle ${index}`, requestSha256: hash(turn) } }),
       )
+      return record(...(turn % 2 === 0 ? starts : starts.toReversed()))
+    }
     const outcomes = (await Promise.all(Array.from({ length: 20 }, (_, turn) => batch(turn)))).flat()
     expect(outcomes).toHaveLength(160)
     expect(outcomes.filter(({ kind }) => kind === 'accepted').length).toBeLessThanOrEqual(8)

@@ -97,9 +97,8 @@ async function endedRun(
   const claim = newClaim(organizationId, sourceId, { runId: started.startId, lease })
   await claimDeliveries(db, [claim])
   await recordOutcomes(db, [{ organizationId, id: claim.id, result: { ...ACCEPTED, outcome } }])
-  await finishRuns(db, owner, [
-    { lease, number: run!.number, status: 'succeeded', error: null, shouldClaimNext: false },
-  ])
+  const end = { number: run!.number, status: 'succeeded', error: null, shouldClaimNext: false } as const
+  await finishRuns(db, owner, [{ lease, ...end }])
   await age(started.startId, days)
   return { ...started, deliveryId: claim.id }
 }
@@ -125,23 +124,16 @@ const countSteps = async (runId: string): Promise<number> => await db.prisma.run
 const admin = () => ({ organizationId: startable.organizationId, memberId: null })
 
 describe('old runs', () => {
-  test('are deleted with their journals, and younger ones are kept', async () => {
-    const [old, young] = [await endedRun(31), await endedRun(29)]
-    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1])
-    expect(await Promise.all([old, young].map(({ startId }) => runExists(startId)))).toEqual([false, true])
-    expect(await countSteps(old.startId)).toBe(0)
-    expect(await countSteps(young.startId)).toBe(1)
-  })
-
-  test('are as old as their end, and are kept until they end', async () => {
-    const late = await endedRun(31)
-    await db.prisma.start.update({
-      where: { id: late.startId },
-      data: { finishedAt: new Date(Date.now() - 86_400_000) },
-    })
+  test('are deleted with their journals, and younger ones are kept; they are as old as their end, and are kept until they end', async () => {
+    const [old, young, late] = [await endedRun(31), await endedRun(29), await endedRun(31)]
+    const finishedAt = new Date(Date.now() - 86_400_000)
+    await db.prisma.start.update({ where: { id: late.startId }, data: { finishedAt } })
     const waiting = await start(db, startable)
     await age(waiting.startId, 100)
-    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1])
+    const ids = [old, young, late, waiting].map(({ startId }) => startId)
+    expect(await Promise.all(ids.map(runExists))).toEqual([false, true, true, true])
+    expect(await Promise.all(ids.map(countSteps))).toEqual([0, 1, 1, 0])
   })
 
   test('are kept while a delivery in the log is unknown', async () => {
@@ -264,11 +256,8 @@ describe('old runs', () => {
     expect(await listVisibleRuns(db, admin(), { limit: 10 })).toEqual([])
     const member = { ...admin(), memberId: newId() }
     expect(await findVisibleDelivery(db, member, run.deliveryId)).toBeUndefined()
-    expect(await findVisibleDelivery(db, admin(), run.deliveryId)).toMatchObject({
-      run_id: run.startId,
-      workflow: null,
-      agent_answer: null,
-    })
+    const left = { run_id: run.startId, workflow: null, agent_answer: null }
+    expect(await findVisibleDelivery(db, admin(), run.deliveryId)).toMatchObject(left)
     const resend = { of: run.deliveryId, firstId: run.deliveryId, sentBy: null, sessionId: run.sessionId }
     const again = newClaim(startable.organizationId, sourceId, { runId: run.startId, resend })
     expect(await claimDeliveries(db, [again])).toMatchObject([{ kind: 'claimed' }])
@@ -294,11 +283,7 @@ describe('the usage', () => {
 test('the usage of days counts nothing of a day (UTC) before the hour at which the period begins', async () => {
   const day = new Date(Date.now() - 5 * 86_400_000).toISOString().slice(0, 10)
   await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (date_trunc('hour', now()), false)`)
-  for (const [hour, count] of [
-    ['03:00Z', 1],
-    ['04:00Z', 2],
-    ['23:00Z', 4],
-  ]) {
+  for (const [hour, count] of Object.entries({ '03:00Z': 1, '04:00Z': 2, '23:00Z': 4 })) {
     await db.pool.query(
       `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count)
        SELECT $1, kind, $2, $3, 'starts', 'succeeded', $4 FROM unnest(ARRAY['organization', 'workflow']) AS kind`,
@@ -321,9 +306,9 @@ describe('old journals', () => {
     expect(await Promise.all([old, young].map(({ startId }) => countSteps(startId)))).toEqual([0, 1])
     expect(await findVisibleRun(db, admin(), old.startId)).toMatchObject({ status: 'succeeded', steps: [] })
     const next = await start(db, startable, old.sessionId)
-    expect(
-      await listEarlierRuns(db, startable.organizationId, { sessionId: next.sessionId, number: 2, limit: 10 }),
-    ).toMatchObject([{ runId: old.startId, steps: [] }])
+    const before = { sessionId: next.sessionId, number: 2, limit: 10 }
+    const earlier = await listEarlierRuns(db, startable.organizationId, before)
+    expect(earlier).toMatchObject([{ runId: old.startId, steps: [] }])
   })
 
   test('are looked for once: a batch begins where the one before ended, also after a crash', async () => {
@@ -342,10 +327,8 @@ describe('old journals', () => {
     const run = await endedRun(31)
     await db.pool.query(`UPDATE starts SET status = 'queued', finished_at = NULL WHERE id = $1`, [run.startId])
     expect(await deleteAll(upkeep.deleteOldJournals, 30)).toEqual([0])
-    await db.pool.query(
-      `UPDATE starts SET status = 'succeeded', finished_at = now() - interval '31 days' WHERE id = $1`,
-      [run.startId],
-    )
+    const end = `UPDATE starts SET status = 'succeeded', finished_at = now() - interval '31 days' WHERE id = $1`
+    await db.pool.query(end, [run.startId])
     expect(await deleteAll(upkeep.deleteOldJournals, 30)).toEqual([0])
     await deleteAll(upkeep.deleteOldRuns, 30)
     expect(await countSteps(run.startId)).toBe(0)
@@ -397,26 +380,23 @@ describe('old sessions', () => {
 /** Records a start in the session, in the transaction of this connection. */
 async function recordStartOn(client: PoolClient, sessionId: string): Promise<void> {
   const request = { organizationId: startable.organizationId, start: newStart(startable, { sessionId }) }
-  expect(await recordStarts({ pool: client as unknown as Database['pool'] }, [request])).toMatchObject([
-    { kind: 'accepted' },
-  ])
+  const outcomes = await recordStarts({ pool: client as unknown as Database['pool'] }, [request])
+  expect(outcomes).toMatchObject([{ kind: 'accepted' }])
 }
 
-describe('two processes', () => {
-  test('share the work, and neither waits for the other', async () => {
-    // Makes the row in which the progress is stored.
-    await deleteAll(upkeep.deleteOldJournals, 30)
-    for (let n = 0; n < 6; n += 1) await endedRun(31)
-    using other = await beginTransaction(db.pool)
-    const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 3 }
-    const inOther = { pool: other as unknown as Database['pool'] }
-    expect(await upkeep.deleteOldJournals(inOther, batch)).toMatchObject({ deleted: 3 })
-    expect(await upkeep.deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
-    expect(await upkeep.deleteOldRuns(inOther, batch)).toMatchObject({ deleted: 3 })
-    expect(await deleteAll(upkeep.deleteOldRuns, 30, 3)).toEqual([0, 3, 0])
-    await other.query('COMMIT')
-    expect(await db.prisma.start.count()).toBe(0)
-  })
+test('two processes share the work, and neither waits for the other', async () => {
+  // Makes the row in which the progress is stored.
+  await deleteAll(upkeep.deleteOldJournals, 30)
+  for (let n = 0; n < 6; n += 1) await endedRun(31)
+  using other = await beginTransaction(db.pool)
+  const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 3 }
+  const inOther = { pool: other as unknown as Database['pool'] }
+  expect(await upkeep.deleteOldJournals(inOther, batch)).toMatchObject({ deleted: 3 })
+  expect(await upkeep.deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
+  expect(await upkeep.deleteOldRuns(inOther, batch)).toMatchObject({ deleted: 3 })
+  expect(await deleteAll(upkeep.deleteOldRuns, 30, 3)).toEqual([0, 3, 0])
+  await other.query('COMMIT')
+  expect(await db.prisma.start.count()).toBe(0)
 })
 
 describe('the audit log', () => {
@@ -441,12 +421,9 @@ describe('the audit log', () => {
   })
 
   test('loses what is older, in batches', async () => {
+    const { organizationId } = startable
     const record = async (days: number) => {
-      await recordAuditEvent(db.pool, {
-        actor: OPERATOR,
-        organizationId: startable.organizationId,
-        action: 'manifest.applied',
-      })
+      await recordAuditEvent(db.pool, { actor: OPERATOR, organizationId, action: 'manifest.applied' })
       const old = new Date(Date.now() - days * 86_400_000)
       await db.pool.query(
         `UPDATE audit_events SET at = $1, id = (lpad(to_hex($2::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid
@@ -487,16 +464,11 @@ describe('the end of work after a restore', () => {
 
     expect(await endWorkAfterRestore(db)).toEqual({ runs: 3, deliveries: 1, schedules: 0, resendJobs: 1 })
 
-    for (const { startId } of [running, queued, untouched]) {
-      expect(await showRun(db, startId)).toMatchObject({
-        status: 'failed',
-        error: expect.stringMatching(/^interrupted_by_restore: /),
-      })
-    }
+    const failed = { status: 'failed', error: expect.stringMatching(/^interrupted_by_restore: /) }
+    for (const { startId } of [running, queued, untouched]) expect(await showRun(db, startId)).toMatchObject(failed)
     expect(await listWrongEnds(db)).toEqual([])
-    const { rows } = await db.pool.query(
-      `SELECT (SELECT outcome FROM deliveries) AS delivery, (SELECT status FROM approvals) AS approval`,
-    )
+    const states = `SELECT (SELECT outcome FROM deliveries) AS delivery, (SELECT status FROM approvals) AS approval`
+    const { rows } = await db.pool.query(states)
     expect(rows).toEqual([{ delivery: 'unknown', approval: 'expired' }])
     expect(await acquireWaitingSessions(db, ACQUIRE_ALL)).toMatchObject({ sessions: [] })
     expect(await claimDeliveries(db, [{ ...delivery, id: newId() }])).toEqual([{ kind: 'lease_lost' }])
@@ -508,15 +480,10 @@ describe('the end of work after a restore', () => {
   })
 
   test('a schedule that was due since the restored moment waits for its next time, and one in the future stays', async () => {
-    const schedule = {
-      autoRunEnabled: true,
-      autoRunFrequency: 'daily',
-      autoRunAnchorAt: new Date('2026-03-01T09:20:00Z'),
-    }
-    const due = await createStartable(db, { autoRun: { ...schedule, autoRunNextAt: new Date('2026-03-02T09:20:00Z') } })
-    const future = await createStartable(db, {
-      autoRun: { ...schedule, autoRunNextAt: new Date('2126-03-02T09:20:00Z') },
-    })
+    const daily = { autoRunEnabled: true, autoRunFrequency: 'daily', autoRunAnchorAt: new Date('2026-03-01T09:20:00Z') }
+    const schedule = async (next: string) =>
+      await createStartable(db, { autoRun: { ...daily, autoRunNextAt: new Date(next) } })
+    const [due, future] = [await schedule('2026-03-02T09:20:00Z'), await schedule('2126-03-02T09:20:00Z')]
     const nextOf = async (id: string) => (await db.prisma.workflow.findUniqueOrThrow({ where: { id } })).autoRunNextAt
 
     expect(await endWorkAfterRestore(db)).toMatchObject({ schedules: 1 })

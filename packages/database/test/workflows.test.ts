@@ -189,6 +189,11 @@ async function readsOfSearch(search: string): Promise<number> {
   expect(scanned).toEqual([])
   return rows('workflows')
 }
+const find = async (ids: string[], of = organizationId, on: Pick<Database, 'pool'> = db) =>
+  await findWorkflows(
+    on,
+    ids.map((workflowId) => ({ organizationId: of, workflowId })),
+  )
 const parse = ({ start, users, end }: WorkflowDocument) =>
   JSON.parse(`${start}${String(users?.json ?? '')}${end}`) as { id: string; name: string }
 
@@ -209,18 +214,15 @@ describe('findWorkflows', () => {
       [acme],
     )
     await db.pool.query('ANALYZE files')
-    const lookUps = rows.slice(0, 25).map(({ id }) => ({ organizationId: acme, workflowId: id }))
-    const { rows: rowsOf, scanned } = await readsOf((on) => findWorkflows(on, lookUps))
+    const ids = rows.slice(0, 25).map(({ id }) => id)
+    const { rows: rowsOf, scanned } = await readsOf((on) => find(ids, acme, on))
     expect([rowsOf('files'), scanned]).toEqual([25 * 20, []])
   })
 
   test('resolves to the documents in the order of the look-ups, with null for workflows that the organization does not have', async () => {
     const { workflows } = await listWorkflows(db, admin, { limit: 3 })
     const ids = [workflows[2]!.id, newId(), workflows[0]!.id, workflows[2]!.id]
-    const found = await findWorkflows(
-      db,
-      ids.map((workflowId) => ({ organizationId, workflowId })),
-    )
+    const found = await find(ids)
     expect(found.map((each) => each && parse(each).id)).toEqual([ids[0], null, ids[2], ids[3]])
     expect(found.map((each) => each && each.version)).toEqual([
       workflows[2]!.version,
@@ -260,13 +262,8 @@ describe('a search', () => {
 
   test('finds matches that are far down the list', async () => {
     const page = await listWorkflows(db, admin, { limit: 2, search: 'LATE' })
-    const found = await findWorkflows(
-      db,
-      page.workflows.map(({ id }) => ({ organizationId, workflowId: id })),
-    )
-    expect(found.map((each) => parse(each!).name)).toEqual([
-      `w${COUNT / 2 + 1} odd late`,
-      `w${COUNT / 2 + 2} even late`,
-    ])
+    const found = await find(page.workflows.map(({ id }) => id))
+    const names = [`w${COUNT / 2 + 1} odd late`, `w${COUNT / 2 + 2} even late`]
+    expect(found.map((each) => parse(each!).name)).toEqual(names)
   })
 })

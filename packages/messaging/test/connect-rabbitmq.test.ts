@@ -20,12 +20,19 @@ describe('connectRabbitMq', () => {
   let queue: SessionQueue
   let admin: { model: ChannelModel; channel: Channel }
 
-  const open = async ({
-    queueType = 'classic' as const,
-    url = broker.url,
-  }: { queueType?: 'quorum' | 'classic'; url?: string } = {}) => {
+  const open = async (url = broker.url, queueType: 'quorum' | 'classic' = 'classic') => {
     queue = connectRabbitMq({ url, queueType, connectionName: 'test' })
     await waitUntil(async () => queue.depth())
+  }
+
+  /** Connects a publisher and a consumer. Resolves to the list of their states once both are up. */
+  const connectBoth = async (url: string) => {
+    const states: string[] = []
+    const onState = (role: string, state: string) => void states.push(`${role} ${state}`)
+    queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test', onState })
+    await queue.consume(async () => {}, { prefetch: 1 })
+    await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
+    return states
   }
 
   /** Publishes until enough is logged, and returns the errors. */
@@ -53,9 +60,8 @@ describe('connectRabbitMq', () => {
     await open()
     expect(await queue.publish(message)).toBe('confirmed')
     const found = await admin.channel.get(SESSIONS_QUEUE, { noAck: true })
-    expect(found).toMatchObject({
-      properties: { deliveryMode: 2, type: SESSION_MESSAGE_TYPE, contentType: 'application/json' },
-    })
+    const properties = { deliveryMode: 2, type: SESSION_MESSAGE_TYPE, contentType: 'application/json' }
+    expect(found).toMatchObject({ properties })
     await admin.channel.deleteQueue(SESSIONS_QUEUE)
     expect(await queue.publish(message)).toBe('failed')
   })
@@ -64,7 +70,7 @@ describe('connectRabbitMq', () => {
     const { host } = new URL(broker.url)
     const url = broker.url.replace(host, `${host},127.0.0.1:${await freePort()}`)
     for (let attempt = 0; attempt < 4; attempt += 1) {
-      await open({ url })
+      await open(url)
       expect(await queue.publish(message)).toBe('confirmed')
       if (attempt < 3) await queue.close()
     }
@@ -94,7 +100,7 @@ describe('connectRabbitMq', () => {
     const url = new URL(proxy.url)
     // The channel that publishes, and one for requests.
     url.searchParams.set('channelMax', '2')
-    await open({ url: url.href })
+    await open(url.href)
     proxy.hold()
     await expect(queue.ping()).rejects.toThrow('did not answer within 2000 ms')
     proxy.release()
@@ -102,7 +108,7 @@ describe('connectRabbitMq', () => {
   })
 
   test('connects as a user whose name and password have any characters', async () => {
-    await open({ url: await broker.createUser({ suffix: '-ü', password: 'p@ss/wörd:100% €' }) })
+    await open(await broker.createUser({ suffix: '-ü', password: 'p@ss/wörd:100% €' }))
     expect(await queue.publish(message)).toBe('confirmed')
   })
 
@@ -151,7 +157,7 @@ describe('connectRabbitMq', () => {
 
   test('uses a queue that exists with other arguments as it is', async () => {
     await admin.channel.assertQueue(SESSIONS_QUEUE, { durable: true })
-    await open({ queueType: 'quorum' })
+    await open(broker.url, 'quorum')
     let received = 0
     await queue.consume(async () => void received++, { prefetch: 1 })
     expect(await queue.publish(message)).toBe('confirmed')
@@ -163,11 +169,7 @@ describe('connectRabbitMq', () => {
     const url = new URL(proxy.url)
     // The default of 5 s would take 15 s here.
     url.searchParams.set('heartbeat', '1')
-    const states: string[] = []
-    const onState = (role: string, state: string) => void states.push(`${role} ${state}`)
-    queue = connectRabbitMq({ url: url.href, queueType: 'classic', connectionName: 'test', onState })
-    await queue.consume(async () => {}, { prefetch: 1 })
-    await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
+    const states = await connectBoth(url.href)
     proxy.isSilent = true
     proxy.silence()
     expect(await queue.publish(message)).toBe('failed')
@@ -179,11 +181,7 @@ describe('connectRabbitMq', () => {
 
   test('keeps a connection whose broker is late to confirm while the clock is set forward', async () => {
     const proxy = await startSilencingProxy(broker.url)
-    const states: string[] = []
-    const onState = (role: string, state: string) => void states.push(`${role} ${state}`)
-    queue = connectRabbitMq({ url: proxy.url, queueType: 'classic', connectionName: 'test', onState })
-    await queue.consume(async () => {}, { prefetch: 1 })
-    await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
+    const states = await connectBoth(proxy.url)
     proxy.silence()
     const published = queue.publish(message)
     setProcessClock(3_600_000)
@@ -204,7 +202,7 @@ describe('connectRabbitMq', () => {
     await using proxy = await startProxy(broker.url)
     const url = Object.assign(new URL(broker.url), { port: new URL(proxy.url).port }).href
     const received = { before: 0, meanwhile: 0 }
-    await open({ url })
+    await open(url)
     await queue.consume(async () => void received.before++, { prefetch: 1 })
     await proxy.die()
     await waitUntil(async () => (await queue.publish(message)) === 'failed')

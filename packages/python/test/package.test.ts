@@ -1,13 +1,12 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { describePublicApi } from '@workflow-service/contract'
-import { close, freePort, listen, waitUntil } from '@workflow-service/testkit'
+import { freePort, type RecordedRequest, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { ODD_ERRORS, startFailingProxy, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
 import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import {
@@ -116,11 +115,8 @@ if (python)
           }
         }
         const { 'X-Service-Signature': signature = '' } = headers
-        for (const value of [
-          signature,
-          `v1,AAAA ${signature}`,
-          ...fc.sample(changed(signature), { seed: 2, numRuns: 8 }),
-        ]) {
+        const others = fc.sample(changed(signature), { seed: 2, numRuns: 8 })
+        for (const value of [signature, `v1,AAAA ${signature}`, ...others]) {
           for (const received of [body, `${body} `]) {
             const sent = { ...headers, 'X-Service-Signature': value }
             const check = await checkServiceSignature(new Map(Object.entries(sent)), received, secret, { now })
@@ -212,12 +208,8 @@ if (python)
           writeFileSync(join(target, `example_${index}.py`), code)
           return join(target, `example_${index}.py`)
         })
-        const config = [
-          '--config-file',
-          join(folder, 'pyproject.toml'),
-          '--cache-dir',
-          join(root, 'node_modules/.cache/mypy'),
-        ]
+        const cache = join(root, 'node_modules/.cache/mypy')
+        const config = [`--config-file=${join(folder, 'pyproject.toml')}`, `--cache-dir=${cache}`]
         const args = ['-m', 'mypy', '--strict', ...config, join(target, 'workflow_service'), ...files]
         expect(spawnSync(python, args, { cwd: target, env, encoding: 'utf8' }).stdout).toMatch(/^Success/)
       })
@@ -295,38 +287,33 @@ if (hasHttpx)
       // They end in this order.
       const timedOut = make(kind, [['wait_for_run', [id], { options: { timeout: 0.1, total_timeout: 0.3 } }]])
       const waiting = make(kind, [['wait_for_run', [id]]])
-      expect(await timedOut).toMatchObject([
-        { error: 'ApiTimeoutError', message: expect.stringContaining('total_timeout, 0.3 s') },
-      ])
+      const message = expect.stringContaining('total_timeout, 0.3 s')
+      expect(await timedOut).toMatchObject([{ error: 'ApiTimeoutError', message }])
       await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
       expect(await waiting).toMatchObject([{ value: { id, status: 'succeeded' } }])
     })
 
     test.each(kinds)('%s: asks once a second for a run where a wait is answered at once', async (kind) => {
-      let count = 0
-      const server = createServer((_request, response) => {
-        count += 1
-        response.end('{"id":"a","status":"queued","finished_at":null}')
-      })
-      const base_url = `http://127.0.0.1:${await listen(server)}`
-      await make(kind, [['wait_for_run', ['a'], { options: { total_timeout: 0.3 } }]], { base_url })
-      await close(server)
-      expect(count).toBeLessThan(4)
+      const body = { id: 'a', status: 'queued', finished_at: null }
+      await using endpoint = await startCustomerEndpoint({ answer: { body } })
+      const call: PythonCall = ['wait_for_run', ['a'], { options: { total_timeout: 0.3 } }]
+      await make(kind, [call], { base_url: endpoint.url })
+      expect(endpoint.requests.length).toBeLessThan(4)
     })
 
     test.each(kinds)('%s: takes nothing but the documented answer for a success, and asks once', async (kind) => {
       const id = randomUUID()
       const documented = JSON.stringify({ id, workflow_id: id, session_id: id })
       const replies: [number, string][] = []
-      const server = createServer((request, response) => {
+      const answer = (request: RecordedRequest) => {
         const [status, body] = replies[Number(request.headers['x-team'])]!
-        request.resume()
-        response.writeHead(status, { 'Content-Type': 'application/json' }).end(body)
-      })
+        return { status, body, headers: { 'Content-Type': 'application/json' } }
+      }
+      await using endpoint = await startCustomerEndpoint({ answer })
       const calls: PythonCall[] = []
       const add = (method: string, args: unknown[], answers: [number, string][]): void => {
-        for (const answer of answers) {
-          replies.push(answer)
+        for (const reply of answers) {
+          replies.push(reply)
           calls.push([method, args, { options: { headers: { 'X-Team': String(replies.length - 1) } } }])
         }
       }
@@ -334,18 +321,11 @@ if (hasHttpx)
       for (const method of ['get_workflow', 'get_run', 'wait_for_run', 'get_session'])
         add(method, [id], unexpectedAnswers(200, documented))
       add('start_workflow', [id, 'go'], unexpectedAnswers(202, documented))
-      add(
-        'start_workflow',
-        [id, 'go'],
-        ODD_ERRORS.map((error) => [422, JSON.stringify({ error })]),
-      )
-      try {
-        const results = await make(kind, calls, { base_url: `http://127.0.0.1:${await listen(server)}` })
-        const outcomes = results.map(({ code, attempts }, index) => [calls[index], replies[index], code, attempts])
-        expect(outcomes).toEqual(calls.map((call, index) => [call, replies[index], 'unexpected_answer', 1]))
-      } finally {
-        await close(server)
-      }
+      const odd = ODD_ERRORS.map((error): [number, string] => [422, JSON.stringify({ error })])
+      add('start_workflow', [id, 'go'], odd)
+      const results = await make(kind, calls, { base_url: endpoint.url })
+      const outcomes = results.map(({ code, attempts }, index) => [calls[index], replies[index], code, attempts])
+      expect(outcomes).toEqual(calls.map((call, index) => [call, replies[index], 'unexpected_answer', 1]))
     })
 
     test.each(kinds)('%s: starts 100 workflows once each against a server that fails at random', async (kind) => {

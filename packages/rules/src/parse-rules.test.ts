@@ -208,14 +208,8 @@ describe('findSources', () => {
 
 function billionLaughs(): string {
   const levels = 'abcdefghi'.split('')
-  return levels
-    .map(
-      (name, level) =>
-        `${name}: &${name} [${Array<string>(9)
-          .fill(level ? `*${levels[level - 1]}` : '1')
-          .join(',')}]`,
-    )
-    .join('\n')
+  const itemsOf = (level: number) => Array<string>(9).fill(level ? `*${levels[level - 1]}` : '1')
+  return levels.map((name, level) => `${name}: &${name} [${itemsOf(level).join(',')}]`).join('\n')
 }
 
 function literally(text: string): RegExp {

@@ -80,8 +80,6 @@ describe('readSettings', () => {
   })
 })
 
-describe('splitList', () => {
-  test('takes the items between commas, without white space and empty items', () => {
-    expect(splitList(' a, b,,c ')).toEqual(['a', 'b', 'c'])
-  })
+test('splitList takes the items between commas, without white space and empty items', () => {
+  expect(splitList(' a, b,,c ')).toEqual(['a', 'b', 'c'])
 })

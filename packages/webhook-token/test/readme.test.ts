@@ -15,6 +15,7 @@ const secret = 'whsec-example-3f9d1c7b5a2e8046'
 const timestamp = 1_750_000_000
 
 const folder = useTestFolder()
+const hex = (text: string): string => Buffer.from(text, 'utf8').toString('hex')
 
 /** One call of a snippet: a header, checked with a secret at a time. */
 interface SnippetCall {
@@ -32,21 +33,19 @@ interface SnippetCall {
  */
 interface Language {
   name: string
-  fence: string
   command: string
-  /** Arguments with which the command succeeds if the language is installed. */
-  probe: string[]
+  /** Arguments with which the command succeeds if the language is installed; default: --version. */
+  probe?: string[]
   file: string
   program(snippet: string): string
-  run(file: string): string[]
+  /** Arguments before the file. */
+  args?: string[]
 }
 
 const languages: Language[] = [
   {
     name: 'Python',
-    fence: 'python',
     command: 'python3',
-    probe: ['--version'],
     file: 'check.py',
     program: (snippet) => `${snippet}
 import sys
@@ -60,11 +59,9 @@ for line in sys.stdin:
         ok = check_service_token(header.decode(), secret.decode(), now)
     print("yes" if ok else "no")
 `,
-    run: (file) => [file],
   },
   {
     name: 'Java',
-    fence: 'java',
     command: 'java',
     // A single source file runs only with the compiler.
     probe: ['--describe-module', 'jdk.compiler'],
@@ -90,11 +87,10 @@ for line in sys.stdin:
 }
 `,
       ),
-    run: (file) => ['-XX:TieredStopAtLevel=1', file],
+    args: ['-XX:TieredStopAtLevel=1'],
   },
   {
     name: 'Go',
-    fence: 'go',
     command: 'go',
     probe: ['version'],
     file: 'check.go',
@@ -125,13 +121,11 @@ func main() {
 	}
 }
 `,
-    run: (file) => ['run', file],
+    args: ['run'],
   },
   {
     name: 'PHP',
-    fence: 'php',
     command: 'php',
-    probe: ['--version'],
     file: 'check.php',
     program: (snippet) => `${snippet}
 while (($line = fgets(STDIN)) !== false) {
@@ -142,13 +136,10 @@ while (($line = fgets(STDIN)) !== false) {
     echo $ok ? "yes\\n" : "no\\n";
 }
 `,
-    run: (file) => [file],
   },
   {
     name: 'Ruby',
-    fence: 'ruby',
     command: 'ruby',
-    probe: ['--version'],
     file: 'check.rb',
     program: (snippet) => `${snippet}
 STDIN.each_line do |line|
@@ -159,7 +150,6 @@ STDIN.each_line do |line|
   puts ok ? "yes" : "no"
 end
 `,
-    run: (file) => [file],
   },
 ]
 
@@ -168,21 +158,21 @@ const shellTools = ['bash', 'curl', 'openssl']
 const missingTools = shellTools.filter(
   (tool) => spawnSync(tool, [tool === 'openssl' ? 'version' : '--version']).status !== 0,
 )
-const isInstalled = ({ command, probe }: Language): boolean => spawnSync(command, probe).status === 0
+const isInstalled = ({ command, probe = ['--version'] }: Language) => spawnSync(command, probe).status === 0
 
 const installed = languages.filter(isInstalled)
 const missing = [...languages.filter((each) => !isInstalled(each)).map(({ name }) => name), ...missingTools]
 
 function runSnippet(language: Language, calls: SnippetCall[]): boolean[] {
   const file = join(folder, language.file)
-  writeFileSync(file, language.program(readSnippet(language.fence)))
+  writeFileSync(file, language.program(readSnippet(language.name.toLowerCase())))
   const input = calls
     .map(({ secret: any, nowSeconds, header, signed }) => {
       const more = signed ? [signed.id, signed.timestamp, signed.body].map(hex) : []
       return `${[hex(any), nowSeconds, hex(header), ...more].join('\t')}\n`
     })
     .join('')
-  const { stdout, stderr, status } = spawnSync(language.command, language.run(file), {
+  const { stdout, stderr, status } = spawnSync(language.command, [...(language.args ?? []), file], {
     input,
     encoding: 'utf8',
     env: { ...process.env, GOCACHE: join(folder, 'go-cache'), GOFLAGS: '-mod=mod', GO111MODULE: 'off' },
@@ -194,13 +184,7 @@ function runSnippet(language: Language, calls: SnippetCall[]): boolean[] {
     .map((line) => line === 'yes')
 }
 
-function hex(text: string): string {
-  return Buffer.from(text, 'utf8').toString('hex')
-}
-
-function base64(text: string): string {
-  return Buffer.from(text, 'latin1').toString('base64')
-}
+const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64')
 
 function readSnippet(fence: string, contains = ''): string {
   const blocks = [...readme.matchAll(/```(\w+)\n([^]*?)```/gu)]
@@ -215,7 +199,7 @@ const cell = (name: string): string => new RegExp(`\\| ${name} +\\| \`([^\`]+)\`
 describe('the documents', () => {
   const skipped = missing.length === 0 ? '' : `; not installed and not run: ${missing.join(', ')}`
   test(`shows the check in ${languages.length} languages; run here: ${installed.map(({ name }) => name).join(', ')}${skipped}`, () => {
-    for (const { fence } of languages) expect(readSnippet(fence)).toMatch(/sha256/iu)
+    for (const { name } of languages) expect(readSnippet(name.toLowerCase())).toMatch(/sha256/iu)
   })
 
   test('publish a valid token and a valid signature of a body', async () => {
@@ -233,25 +217,23 @@ describe('the documents', () => {
 })
 
 if (missingTools.length === 0)
-  describe('the shell commands', () => {
-    test('send a valid token and a valid signature', async () => {
-      await using endpoint = await startCustomerEndpoint()
-      // Asynchronous, because the child calls a server of this process.
-      const child = spawn('bash', ['-euc', readSnippet('bash')], {
-        env: {
-          ...process.env,
-          SIGNING_SECRET: secret,
-          ENDPOINT_URL: endpoint.url,
-          NO_PROXY: '*',
-        },
-      })
-      const status = await new Promise((resolve) => child.once('close', resolve))
-      expect(status).toBe(0)
-      const { headers, text } = endpoint.requests[0]!
-      expect(await checkServiceToken(headers['x-service-token'], secret)).toMatchObject({ ok: true })
-      expect(await checkServiceSignature(headers, text, secret)).toMatchObject({ ok: true })
-      expect(headers['content-type']).toBe('application/json')
+  test('the shell commands send a valid token and a valid signature', async () => {
+    await using endpoint = await startCustomerEndpoint()
+    // Asynchronous, because the child calls a server of this process.
+    const child = spawn('bash', ['-euc', readSnippet('bash')], {
+      env: {
+        ...process.env,
+        SIGNING_SECRET: secret,
+        ENDPOINT_URL: endpoint.url,
+        NO_PROXY: '*',
+      },
     })
+    const status = await new Promise((resolve) => child.once('close', resolve))
+    expect(status).toBe(0)
+    const { headers, text } = endpoint.requests[0]!
+    expect(await checkServiceToken(headers['x-service-token'], secret)).toMatchObject({ ok: true })
+    expect(await checkServiceSignature(headers, text, secret)).toMatchObject({ ok: true })
+    expect(headers['content-type']).toBe('application/json')
   })
 
 /** What this package says of the call. */
@@ -285,15 +267,12 @@ function tokenCalls(): SnippetCall[] {
     `${timestamp}.${signature}.`,
     `${'9'.repeat(400)}.${signature}`,
   ]
+  const now = { header: vector, secret, nowSeconds: timestamp }
   return [
-    ...[0, 300, -300, 301, -301].map((drift) => ({ header: vector, secret, nowSeconds: timestamp + drift })),
-    { header: vector, secret: 'another secret', nowSeconds: timestamp },
-    { header: base64(`${timestamp}.${sign('')}`), secret: '', nowSeconds: timestamp },
-    ...[...malformed.map(base64), '', 'not Base64!', '\u00e4'].map((header) => ({
-      header,
-      secret,
-      nowSeconds: timestamp,
-    })),
+    ...[0, 300, -300, 301, -301].map((drift) => ({ ...now, nowSeconds: timestamp + drift })),
+    { ...now, secret: 'another secret' },
+    { ...now, header: base64(`${timestamp}.${sign('')}`), secret: '' },
+    ...[...malformed.map(base64), '', 'not Base64!', '\u00e4'].map((header) => ({ ...now, header })),
   ]
 }
 
@@ -301,6 +280,7 @@ function tokenCalls(): SnippetCall[] {
 function signatureCalls(): SnippetCall[] {
   const [id, body, header] = [cell('id'), cell('body'), cell('header')]
   const valid = { id, timestamp: String(timestamp), body }
+  const unsigned = createHmac('sha256', '').update(`${id}.${timestamp}.${body}`)
   const call = (change: Partial<SnippetCall>, signed: Partial<typeof valid> = {}): SnippetCall => ({
     header,
     secret,
@@ -315,10 +295,7 @@ function signatureCalls(): SnippetCall[] {
       call({ header: wrong }),
     ),
     call({ secret: 'another secret' }),
-    call({
-      secret: '',
-      header: `v1,${createHmac('sha256', '').update(`${id}.${timestamp}.${body}`).digest('base64')}`,
-    }),
+    call({ secret: '', header: `v1,${unsigned.digest('base64')}` }),
     ...[{ body: `${body} ` }, { body: '' }, { id: `${id}0` }, { id: '' }].map((signed) => call({}, signed)),
     ...['', `${timestamp + 1}`, `+${timestamp}`, `-${timestamp}`, `${timestamp}\n`, '9'.repeat(400)].map((wrong) =>
       call({}, { timestamp: wrong }),

@@ -8,9 +8,8 @@ const valueOf = (text: string) => parseManifest('m.yaml', text).value
 describe('parseManifest', () => {
   test('reads YAML, and JSON with tabs and a byte order mark', () => {
     expect(valueOf('organization: { name: Acme } # the one')).toEqual({ organization: { name: 'Acme' } })
-    expect(valueOf('\ufeff{\n\t"organization": {\n\t\t"name": "Acme"\n\t}\n}\n')).toEqual({
-      organization: { name: 'Acme' },
-    })
+    const json = '\ufeff{\n\t"organization": {\n\t\t"name": "Acme"\n\t}\n}\n'
+    expect(valueOf(json)).toEqual({ organization: { name: 'Acme' } })
   })
 
   test.each<[string, string, string[]]>([
@@ -81,12 +80,9 @@ describe('parseManifest', () => {
 
   test('keeps all digits of integers that a double would round', () => {
     const trigger = '{ trigger_source: { slug: api, name: API }, filters: { id: 12345678901234567890, small: 7 } }'
-    const { value, errors } = parseManifest(
-      'm.yaml',
-      `organization: { name: A }\nworkflows: [ { name: W, triggers: [ ${trigger} ] } ]\n`,
-    )
-    expect(errors).toEqual([])
-    expect(JSON.stringify(value)).toContain('"filters":{"id":12345678901234567890,"small":7}')
+    const text = `organization: { name: A }\nworkflows: [ { name: W, triggers: [ ${trigger} ] } ]\n`
+    expect(errorsOf(text)).toEqual([])
+    expect(JSON.stringify(valueOf(text))).toContain('"filters":{"id":12345678901234567890,"small":7}')
   })
 
   test('rejects decimals that JSON does not keep, and no others', () => {

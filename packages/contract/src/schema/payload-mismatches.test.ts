@@ -6,10 +6,6 @@ import { findExampleErrors } from './check-json-value.ts'
 import { describeMismatches, findPayloadMismatches } from './payload-mismatches.ts'
 import { derivePayloadSchema } from './payload-schema.ts'
 
-function isAccepted(example: unknown, value: unknown): boolean {
-  return findPayloadMismatches({ field: example }, { field: value }).length === 0
-}
-
 function nest(levels: number): Record<string, unknown> {
   return levels === 1 ? {} : { inner: nest(levels - 1) }
 }
@@ -39,17 +35,14 @@ describe('findPayloadMismatches', () => {
   test('treats field names that every object inherits as ordinary names', () => {
     const inherited = { constructor: 'Ferrari', toString: 1, hasOwnProperty: true }
     expect(findPayloadMismatches(inherited, { constructor: 'Lotus', toString: 2, hasOwnProperty: false })).toEqual([])
-    expect(findPayloadMismatches(inherited, {}).map(({ field, code }) => [field, code])).toEqual([
-      ['constructor', 'missing'],
-      ['toString', 'missing'],
-      ['hasOwnProperty', 'missing'],
-    ])
+    const missing = Object.keys(inherited).map((field) => ({ field, code: 'missing' }))
+    expect(findPayloadMismatches(inherited, {})).toMatchObject(missing)
     expect(findPayloadMismatches({ a: 1 }, { a: 1, constructor: 1 })).toMatchObject([{ field: 'constructor' }])
   })
 
   test('refuses numbers that JSON cannot represent', () => {
-    expect(isAccepted(1.5, 1e308 * 10)).toBe(false)
-    expect(isAccepted(null, Number.NaN)).toBe(false)
+    expect(findPayloadMismatches({ a: 1.5 }, { a: 1e308 * 10 })).toHaveLength(1)
+    expect(findPayloadMismatches({ a: null }, { a: Number.NaN })).toHaveLength(1)
   })
 
   test.each(['a\u0000b', '\ud800'])('refuses the text %j in values and names, at any depth', (text) => {
@@ -129,16 +122,13 @@ describe('findPayloadMismatches', () => {
 
   test('lists at most 20 names of the example in a message, each shortened', () => {
     const fields = Array.from({ length: 500 }, (_, index) => [`${index}${'x'.repeat(1_000)}`, 1])
-    const mismatches = findPayloadMismatches({ a: Object.fromEntries(fields) }, { a: { unknown: 1 } })
-    const [last] = mismatches.slice(-1)
+    const many = Object.fromEntries(fields)
+    const mismatches = findPayloadMismatches({ a: many }, { a: { unknown: 1 } })
     expect(mismatches).toHaveLength(MISMATCHES_MAX_COUNT)
-    expect(last).toMatchObject({ code: 'missing' })
-    const [extra] = findPayloadMismatches(Object.fromEntries(fields), { ...Object.fromEntries(fields), unknown: 1 })
-    expect(extra).toMatchObject({
-      field: 'unknown',
-      code: 'extra_forbidden',
-      message: expect.stringMatching(/ and 480 more$/),
-    })
+    expect(mismatches.at(-1)).toMatchObject({ code: 'missing' })
+    const [extra] = findPayloadMismatches(many, { ...many, unknown: 1 })
+    const message = expect.stringMatching(/ and 480 more$/)
+    expect(extra).toMatchObject({ field: 'unknown', code: 'extra_forbidden', message })
     expect(extra?.message.length).toBeLessThan(2_200)
   })
 
@@ -190,11 +180,9 @@ describe('findPayloadMismatches', () => {
   })
 })
 
-describe('describeMismatches', () => {
-  test('formats all mismatches as one text', () => {
-    expect(describeMismatches(findPayloadMismatches({ a: 1, b: 'x' }, { a: 'x', b: 'x', c: 1 }))).toBe(
-      'The payload does not follow the example request body. a: must be a number, not a string; c: is not in the ' +
-        'example; the fields here are "a", "b"',
-    )
-  })
+test('describeMismatches formats all mismatches as one text', () => {
+  expect(describeMismatches(findPayloadMismatches({ a: 1, b: 'x' }, { a: 'x', b: 'x', c: 1 }))).toBe(
+    'The payload does not follow the example request body. a: must be a number, not a string; c: is not in the ' +
+      'example; the fields here are "a", "b"',
+  )
 })

@@ -20,14 +20,8 @@ describe('trimWhiteSpace', () => {
   })
 })
 
-describe('truncateText', () => {
-  test('cuts between code points, never inside one', () => {
-    expect(truncateText('😀😀😀', 2)).toBe('😀😀')
-  })
-
-  test('keeps a text of exactly the limit', () => {
-    expect(truncateText('abc', 3)).toBe('abc')
-  })
+test('truncateText cuts between code points, never inside one, and keeps a text of exactly the limit', () => {
+  expect([truncateText('😀😀😀', 2), truncateText('abc', 3)]).toEqual(['😀😀', 'abc'])
 })
 
 describe('isName', () => {

@@ -7,31 +7,29 @@ function sqlError(code: string): DatabaseError {
 }
 const coded = (code: string): Error => Object.assign(new Error('another message'), { code })
 
-describe('an unavailable database', () => {
-  test.each([
-    ['refuses connections', coded('ECONNREFUSED')],
-    ['is tried at several addresses', new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])],
-    ['is shutting down', sqlError('57P01')],
-    ['has a full disk', sqlError('53100')],
-    ['lost the connection', sqlError('08006')],
-    ['took too long for a lock', sqlError('55P03')],
-    ['has become a standby', sqlError('25006')],
-    ['accepts no connections', sqlError('55000')],
-    ['has another password', sqlError('28P01')],
-    ['is created again', sqlError('3D000')],
-    ['cannot read its disk', sqlError('58030')],
-    ['does not answer a query', new Error('Query read timeout')],
-    ['does not answer a connection', new Error('timeout exceeded when trying to connect')],
-    ['breaks a connection', new Error('Connection terminated unexpectedly')],
-    ['is unavailable for Prisma', Object.assign(coded('P1001'), { name: 'PrismaClientKnownRequestError' })],
-    [
-      'is unavailable below Prisma',
-      Object.assign(coded('P2010'), { meta: { driverAdapterError: { cause: { originalCode: '57P01' } } } }),
-    ],
-    ['is unavailable below another error', new Error('while saving', { cause: coded('ECONNREFUSED') })],
-  ])('%s', (_what, error) => {
-    expect(isDatabaseUnavailable(error)).toBe(true)
-  })
+test.each([
+  ['refuses connections', coded('ECONNREFUSED')],
+  ['is tried at several addresses', new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])],
+  ['is shutting down', sqlError('57P01')],
+  ['has a full disk', sqlError('53100')],
+  ['lost the connection', sqlError('08006')],
+  ['took too long for a lock', sqlError('55P03')],
+  ['has become a standby', sqlError('25006')],
+  ['accepts no connections', sqlError('55000')],
+  ['has another password', sqlError('28P01')],
+  ['is created again', sqlError('3D000')],
+  ['cannot read its disk', sqlError('58030')],
+  ['does not answer a query', new Error('Query read timeout')],
+  ['does not answer a connection', new Error('timeout exceeded when trying to connect')],
+  ['breaks a connection', new Error('Connection terminated unexpectedly')],
+  ['is unavailable for Prisma', Object.assign(coded('P1001'), { name: 'PrismaClientKnownRequestError' })],
+  [
+    'is unavailable below Prisma',
+    Object.assign(coded('P2010'), { meta: { driverAdapterError: { cause: { originalCode: '57P01' } } } }),
+  ],
+  ['is unavailable below another error', new Error('while saving', { cause: coded('ECONNREFUSED') })],
+])('an unavailable database %s', (_what, error) => {
+  expect(isDatabaseUnavailable(error)).toBe(true)
 })
 
 describe('an available database', () => {

@@ -259,12 +259,10 @@ describe('manifestErrors', () => {
   })
 })
 
-describe('toManifest', () => {
-  test('throws an error whose message has every violation', () => {
-    expect(() => toManifest({ users: [{ email: 'ada' }] })).toThrow(
-      'organization: is missing\nusers[0].email: must be an email address such as ada@acme.test',
-    )
-  })
+test('toManifest throws an error whose message has every violation', () => {
+  expect(() => toManifest({ users: [{ email: 'ada' }] })).toThrow(
+    'organization: is missing\nusers[0].email: must be an email address such as ada@acme.test',
+  )
 })
 
 test('a manifest has no text that PostgreSQL cannot store, in any field', () => {

@@ -3,10 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { createSecretBox, SecretError } from './secrets.ts'
 
 const key = (): string => randomBytes(32).toString('base64')
-const owner = {
-  organizationId: 'a0000000-0000-7000-8000-000000000001',
-  id: 'b0000000-0000-7000-8000-000000000002',
-}
+const owner = { organizationId: 'a0000000-0000-7000-8000-000000000001', id: 'b0000000-0000-7000-8000-000000000002' }
 
 describe('a secret box', () => {
   test.each([['a'], ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], ['mit Umlauten äöü und 🔑'], ['x'.repeat(1_000)]])(

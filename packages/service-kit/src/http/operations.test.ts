@@ -54,10 +54,10 @@ const handlers: Options['handlers'] = {
 
 const bodyLimits = () => ({ maxBytes: 1_000 })
 
-function serve(options: Partial<Options> = {}): Express {
+function serve(options: Partial<Options> = {}, log = logger): Express {
   const slots = { total: 1_000, perKey: 1_000, keyOf: String, metrics: new Registry() }
   const operations = serveOperations({ operations: OPERATIONS, handlers, authorize, bodyLimits, slots, ...options })
-  return express().use(assignRequestId, operations, handleErrors(logger))
+  return express().use(assignRequestId, operations, handleErrors(log))
 }
 
 async function call(
@@ -231,15 +231,7 @@ describe('serveOperations', () => {
     test('logs a request without a free slot in one short line, as there may be thousands of them', async () => {
       const lines: string[] = []
       const log = createLogger({ service: 'test', level: 'warn', destination: { write: (line) => lines.push(line) } })
-      const operations = serveOperations({
-        operations: OPERATIONS,
-        handlers,
-        authorize,
-        bodyLimits,
-        slots: { ...limits, total: 0 },
-      })
-      const app = express().use(assignRequestId, operations, handleErrors(log))
-      expect(await statusOf(app, 'ada')).toBe(503)
+      expect(await statusOf(serve({ slots: { ...limits, total: 0 } }, log), 'ada')).toBe(503)
       expect(lines.map((line) => (JSON.parse(line) as { error: object }).error)).toEqual([
         { message: 'Too many requests are under way; try again in a moment.' },
       ])
