@@ -408,10 +408,8 @@ describe('409 for a save', () => {
 
   test('of two concurrent new sources with one name, one gets it', async () => {
     dispatcher.endpoint.answerWith(answerTwoTogether)
-    const answers = await Promise.all([
-      dispatcher.save(newId(), { name: 'Contested name' }),
-      dispatcher.save(newId(), { name: 'CONTESTED NAME' }),
-    ])
+    const names = ['Contested name', 'CONTESTED NAME']
+    const answers = await Promise.all(names.map((name) => dispatcher.save(newId(), { name })))
     expect(statusesOf(answers)).toEqual([201, 409])
     expect(answers.find(({ status }) => status === 409)?.body.error.code).toBe('name_taken')
   })

@@ -72,10 +72,13 @@ async function call(id: string, args: object, tool = 'find'): Promise<LookupCall
   return body as unknown as LookupCallOut
 }
 
-const json =
-  (body: unknown, status = 200): LookupHandler =>
+const respond =
+  (text: string, headers: Record<string, string> = {}, status = 200): LookupHandler =>
   (_request, response) =>
-    void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    void response.writeHead(status, headers).end(text)
+const JSON_TYPE = { 'content-type': 'application/json' }
+const json = (body: unknown, status = 200): LookupHandler => respond(JSON.stringify(body), JSON_TYPE, status)
+const breakOff: LookupHandler = (_request, response) => void response.socket?.destroy()
 
 describe('a save of a look-up', () => {
   test('keeps the tools of all small, which every run with a model reads; those of operators may exceed it', async () => {
@@ -200,29 +203,21 @@ describe('a call of an HTTP look-up', () => {
     ['an error is no result', json({ error: 'No such customer' }, 404), { ok: false, status: 404 }],
     [
       'a redirect is not followed',
-      (_request, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+      respond('', { location: 'http://127.0.0.1:1/' }, 302),
       { ok: false, status: 302, text: expect.stringContaining('not followed') as unknown as string },
     ],
     [
       'an image is no text',
-      (_request, response) => void response.writeHead(200, { 'content-type': 'image/png' }).end('x'),
+      respond('x', { 'content-type': 'image/png' }),
       { ok: false, text: expect.stringContaining('no text') as unknown as string },
     ],
     [
       'a longer answer is cut off',
-      (_request, response) => void response.writeHead(200, { 'content-type': 'text/plain' }).end('é'.repeat(200_000)),
+      respond('é'.repeat(200_000), { 'content-type': 'text/plain' }),
       { ok: true, bytes: LOOKUP_ANSWER_MAX_BYTES, is_cut_off: true, text: 'é'.repeat(LOOKUP_ANSWER_MAX_BYTES / 2) },
     ],
-    [
-      'a connection that breaks is no result',
-      (_request, response) => void response.socket?.destroy(),
-      { ok: false, status: null },
-    ],
-    [
-      'what no screen shows is removed',
-      (_request, response) => void response.end('a\u0000b\u202e\u{E0041}c\nd'),
-      { ok: true, text: 'abc\nd' },
-    ],
+    ['a connection that breaks is no result', breakOff, { ok: false, status: null }],
+    ['what no screen shows is removed', respond('a\u0000b\u202e\u{E0041}c\nd'), { ok: true, text: 'abc\nd' }],
   ])('%s', async (_what, handler, expected) => {
     const server = await serve(handler)
     expect(await call(await saved({ url: server.url }), { id: '1' })).toMatchObject(expected)
@@ -264,6 +259,11 @@ const found = (_name: string, { q }: Record<string, unknown>): McpAnswer => ({
 })
 const mcp = (url: string, name = 'search') => ({ kind: 'mcp', url: `${url}/mcp`, tools: [{ name }] })
 
+const invalidAs = (field: string, message: string) => [
+  422,
+  [expect.objectContaining({ field, message: expect.stringContaining(message) })],
+]
+
 describe('a look-up with an MCP server', () => {
   const inputSchema = { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] }
   const tools = [
@@ -271,6 +271,8 @@ describe('a look-up with an MCP server', () => {
     { name: 'remove', inputSchema, annotations: { readOnlyHint: true, destructiveHint: true } },
     { name: 'save', inputSchema, annotations: { destructiveHint: false } },
   ]
+  const listTools = () => tools
+  const withResult = (result: McpAnswer) => mcpHandler(listTools, () => result)
   test.each([false, true])('calls its tools, with a stream that stays open: %s', async (isStream) => {
     const server = await serve(mcpHandler(() => tools, found, { isStream }))
     const header = { header_name: 'Authorization', header_value: SECRET }
@@ -302,10 +304,7 @@ describe('a look-up with an MCP server', () => {
   ])('refuses the tool %s when it is saved', async (name, message) => {
     const server = await serve(mcpHandler(() => tools, found))
     const { status, body } = await save(newId(), mcp(server.url, name))
-    expect([status, body.error.details]).toEqual([
-      422,
-      [expect.objectContaining({ field: 'tools.0.name', message: expect.stringContaining(message) })],
-    ])
+    expect([status, body.error.details]).toEqual(invalidAs('tools.0.name', message))
   })
 
   test('shows no secret that the server repeats when it is saved', async () => {
@@ -331,10 +330,7 @@ describe('a look-up with an MCP server', () => {
   ])('lists at most %s', async (_what, description, pages, message) => {
     const server = await serve(mcpHandler(() => [{ ...tools[0]!, description }], found, { nextCursor: newId }))
     const { status, body } = await save(newId(), mcp(server.url))
-    expect([status, body.error.details]).toEqual([
-      422,
-      [expect.objectContaining({ field: 'url', message: expect.stringContaining(message) })],
-    ])
+    expect([status, body.error.details]).toEqual(invalidAs('url', message))
     expect(server.requests.filter(({ body: sent }) => sent.includes('tools/list')).length).toBe(pages)
   })
 
@@ -371,14 +367,7 @@ describe('a look-up with an MCP server', () => {
   })
 
   test.each<[string, LookupHandler, string]>([
-    [
-      'an error of the tool',
-      mcpHandler(
-        () => tools,
-        () => ({ content: [{ type: 'text', text: 'No.' }], isError: true }),
-      ),
-      'No.',
-    ],
+    ['an error of the tool', withResult({ content: [{ type: 'text', text: 'No.' }], isError: true }), 'No.'],
     [
       'an error of the protocol',
       (request, response) => {
@@ -388,29 +377,17 @@ describe('a look-up with an MCP server', () => {
       },
       'The server refused it: Unknown q.',
     ],
-    [
-      'a redirect',
-      (_request, response) => void response.writeHead(307, { location: '/elsewhere' }).end(),
-      'not followed',
-    ],
-    ['a status beyond 599', (_request, response) => void response.writeHead(600).end(), 'no status of HTTP'],
+    ['a redirect', respond('', { location: '/elsewhere' }, 307), 'not followed'],
+    ['a status beyond 599', respond('', {}, 600), 'no status of HTTP'],
     [
       'an answer of many parts',
-      mcpHandler(
-        () => tools,
-        () => ({ content: Array.from({ length: 5_000 }, () => ({})) }),
-      ),
+      withResult({ content: Array.from({ length: 5_000 }, () => ({})) }),
       "The answer's body must have at most 5,000 fields and list items in all.",
     ],
-    ['an answer that is no JSON', (_request, response) => void response.end('hello'), 'Model Context Protocol'],
+    ['an answer that is no JSON', respond('hello'), 'Model Context Protocol'],
     ['a list of messages', json([{ jsonrpc: '2.0', id: 'a', method: 'ping' }]), 'a list instead'],
-    ['a broken connection', (_request, response) => void response.socket?.destroy(), 'connection'],
-    [
-      'an answer without an end',
-      (_request, response) =>
-        void response.writeHead(200, { 'content-type': 'application/json' }).end(`"${'x'.repeat(200_000)}"`),
-      'more than',
-    ],
+    ['a broken connection', breakOff, 'connection'],
+    ['an answer without an end', json('x'.repeat(200_000)), 'more than'],
   ])('that gives %s has no result', async (_what, handler, text) => {
     const good = await serve(mcpHandler(() => tools, found))
     const id = await saved(mcp(good.url))

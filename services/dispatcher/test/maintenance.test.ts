@@ -2,14 +2,17 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import { createMetrics } from '@workflow-service/service-kit'
+import { DELIVERY_DEADLINE_MS } from '../src/deliveries/deadlines.ts'
 import { createDeliveryMetrics } from '../src/metrics.ts'
 import { applyRetention } from '../src/retention.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const KEEP = { deliveries: 0, journals: 0, runs: 0, sessions: 0, auditEvents: 0 }
-// The dispatcher's own retention is off: each test runs it itself.
+const DAY_MS = 86_400_000
+// The dispatcher's own retention is off: each test runs it itself. Its deadline is so long that it marks no entry as
+// unknown in the meantime.
 const dispatcher = useDispatcher(
-  {},
+  { deliveryDeadlineMs: 1_000 * DAY_MS },
   {
     DELIVERY_LOG_RETENTION_DAYS: '0',
     JOURNAL_RETENTION_DAYS: '0',
@@ -22,8 +25,6 @@ const dispatcher = useDispatcher(
 beforeEach(async () => {
   await dispatcher.db.prisma.delivery.deleteMany()
 })
-
-const DAY_MS = 86_400_000
 
 /** Records entries of one source with the given ages. */
 async function record(sourceId: string, agesMs: number[], outcome = 'accepted'): Promise<void> {
@@ -69,8 +70,6 @@ describe('the retention', () => {
     expect(await deleteOld(90)).toBe(10)
     expect(await Promise.all(sources.map(countEntries))).toEqual([2, 2, 2, 2, 2])
     expect(await countEntries(kept)).toBe(3)
-    // The dispatcher marks it as unknown in a moment.
-    await dispatcher.db.prisma.delivery.deleteMany({ where: { outcome: 'in_flight' } })
     expect(await deleteOld(90)).toBe(0)
   })
 
@@ -98,28 +97,19 @@ describe('the retention', () => {
 
 /** Creates ended runs of organizations, each in a session of its own, with one step. */
 async function createRuns(organizationIds: string[], runsOfEach: number, days: number): Promise<void> {
+  const { prisma } = dispatcher.db
+  const at = new Date(Date.now() - days * DAY_MS)
   for (const organizationId of organizationIds) {
-    const workflowId = newId()
-    await dispatcher.db.pool.query(
-      `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
-       VALUES ($1, $2, 'w', '', 'company_wide', true, 'w')`,
-      [workflowId, organizationId],
-    )
-    await dispatcher.db.pool.query(
-      `WITH numbered AS (SELECT gen_random_uuid() AS session_id, gen_random_uuid() AS run_id, n FROM generate_series(1, $3::int) n),
-       session AS (
-         INSERT INTO sessions (id, organization_id, created_at, last_used_at, last_start_number, last_finished_number)
-         SELECT session_id, $2, now() - make_interval(days => $4), now() - make_interval(days => $4), 1, 1 FROM numbered
-       ),
-       run AS (
-         INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at, finished_at)
-         SELECT run_id, $2, $1, session_id, 1, 'api', 'go', 'r', 'succeeded', now() - make_interval(days => $4),
-           now() - make_interval(days => $4)
-         FROM numbered
-       )
-       INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT run_id, 0, 'note', '{}', 1 FROM numbered`,
-      [workflowId, organizationId, runsOfEach, days],
-    )
+    const workflow = { id: newId(), name: 'w', description: '', scope: 'company_wide', isActive: true, searchText: 'w' }
+    await prisma.workflow.create({ data: { organizationId, ...workflow } })
+    const ids = Array.from({ length: runsOfEach }, () => newId())
+    const session = { organizationId, createdAt: at, lastUsedAt: at, lastStartNumber: 1, lastFinishedNumber: 1 }
+    await prisma.session.createMany({ data: ids.map((id) => ({ id, ...session })) })
+    const start = { organizationId, workflowId: workflow.id, number: 1, origin: 'api', context: 'go', requestId: 'r' }
+    const ended = { ...start, status: 'succeeded', createdAt: at, finishedAt: at }
+    await prisma.start.createMany({ data: ids.map((id) => ({ id, sessionId: id, ...ended })) })
+    const step = { position: 0, kind: 'note', data: {}, epoch: 1 }
+    await prisma.runStep.createMany({ data: ids.map((runId) => ({ runId, ...step })) })
   }
 }
 
@@ -177,7 +167,7 @@ describe('abandoned deliveries', () => {
     const source = newId()
     await record(source, [61_000, 55_000], 'in_flight')
     await record(source, [61_000], 'accepted')
-    await dispatcher.startAnother()
+    await dispatcher.startAnother({ deliveryDeadlineMs: DELIVERY_DEADLINE_MS })
     const outcomes = async (): Promise<string[]> => {
       const entries = await dispatcher.db.prisma.delivery.findMany({ where: { sourceId: source } })
       return entries.map(({ outcome }) => outcome).toSorted()

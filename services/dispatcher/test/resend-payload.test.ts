@@ -228,6 +228,7 @@ async function addUser(role: 'owner' | 'admin' | 'member', isActive = true): Pro
 }
 
 const REFUSED = refusal(409, 'approval_required')
+const ACCEPTED = { status: 200, body: { outcome: 'accepted' } }
 
 describe('a payload to a source that asks for approval', () => {
   beforeEach(async () => {
@@ -251,8 +252,8 @@ describe('a payload to a source that asks for approval', () => {
   test('is sent once under the id that was approved', async () => {
     const id = newId()
     await approve(id)
-    expect(await sendGuarded(id)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
-    expect(await sendGuarded(id)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    expect(await sendGuarded(id)).toMatchObject(ACCEPTED)
+    expect(await sendGuarded(id)).toMatchObject(ACCEPTED)
     expect(await sendGuarded(newId())).toMatchObject(REFUSED)
     expect(dispatcher.endpoint.requests).toHaveLength(1)
   })
@@ -269,10 +270,7 @@ describe('a payload to a source that asks for approval', () => {
     }
     expect(dispatcher.endpoint.requests).toEqual([])
     for (const allowed of [await addUser('admin'), await addUser('owner'), null]) {
-      expect(await resend(newId(), id, { sent_by: allowed })).toMatchObject({
-        status: 200,
-        body: { outcome: 'accepted' },
-      })
+      expect(await resend(newId(), id, { sent_by: allowed })).toMatchObject(ACCEPTED)
     }
     await dispatcher.saveSource({ approval: 'none' }, 'never', guardedId)
     expect(await resend(newId(), id, { sent_by: await addUser('member') })).toMatchObject({ status: 200 })
@@ -288,11 +286,9 @@ describe('a payload to a source that asks for approval', () => {
     // The second is one that a run has planned, and that asks for no approval.
     for (const taken of [id, newDeliveryId()])
       expect(await resend(taken, earlier, { sent_by: null })).toMatchObject(conflict)
-    await dispatcher.db.pool.query(
-      `UPDATE approvals SET status = 'approved', decided_at = now() WHERE delivery_id = $1`,
-      [id],
-    )
-    expect(await sendGuarded(id)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    const data = { status: 'approved', decidedAt: new Date() }
+    await dispatcher.db.prisma.approval.update({ where: { deliveryId: id }, data })
+    expect(await sendGuarded(id)).toMatchObject(ACCEPTED)
   })
 
   test('is not sent to another URL than was approved: an edit of the URL ends the approval, another edit does not', async () => {
@@ -305,11 +301,8 @@ describe('a payload to a source that asks for approval', () => {
     expect([await statusOf(waiting), await statusOf(approved)]).toEqual(['waiting', 'approved'])
     await moveTo('/elsewhere')
     expect(await sendGuarded(approved)).toMatchObject(REFUSED)
-    expect([await statusOf(sent), await statusOf(waiting), await statusOf(approved)]).toEqual([
-      'approved',
-      'declined',
-      'declined',
-    ])
+    const statuses = await Promise.all([sent, waiting, approved].map(statusOf))
+    expect(statuses).toEqual(['approved', 'declined', 'declined'])
     expect(dispatcher.endpoint.requests.map(({ path }) => path)).toEqual(['/'])
   })
 

@@ -19,7 +19,7 @@ describe('readRunnerConfig', () => {
   })
 
   test('reports all errors at once, and never a secret', () => {
-    const errors = errorsOf({
+    const wrong = {
       DATABASE_URL: 'mysql://root:hunter2@db',
       AMQP_QUEUE_TYPE: 'stream',
       INTERNAL_API_TOKEN: 'hunter2',
@@ -27,18 +27,10 @@ describe('readRunnerConfig', () => {
       RUNNER_ORGANIZATION_SHARE: '0',
       AGENT_MODEL: 'gpt',
       OTEL_EXPORTER_OTLP_HEADERS: 'hunter2',
-    })
-    expect(errors.map((error) => error.split(' ', 1).join('')).toSorted()).toEqual([
-      'AGENT_MODEL',
-      'AMQP_QUEUE_TYPE',
-      'AMQP_URL',
-      'DATABASE_URL',
-      'DISPATCHER_URL',
-      'INTERNAL_API_TOKEN',
-      'OTEL_EXPORTER_OTLP_HEADERS',
-      'RUNNER_CONCURRENCY',
-      'RUNNER_ORGANIZATION_SHARE',
-    ])
+    }
+    const errors = errorsOf(wrong)
+    const names = [...Object.keys(wrong), 'AMQP_URL', 'DISPATCHER_URL']
+    expect(errors.map((error) => error.split(' ', 1).join('')).toSorted()).toEqual(names.toSorted())
     expect(errors.join()).not.toContain('hunter2')
   })
 

@@ -39,25 +39,16 @@ const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', t
 
 /** Inserts an organization with starts that wait, each in a session of its own with the same id. */
 async function insertStarts(count: number) {
-  const { pool } = db
+  const { prisma } = db
   const [organizationId, workflowId] = [newId(), newId()]
   const ids = Array.from({ length: count }, () => newId())
-  await pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
-  await pool.query(
-    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-     VALUES ($1, $2, 'w', '', 'company_wide', 'w', true)`,
-    [workflowId, organizationId],
-  )
-  await pool.query(
-    `INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
-     SELECT id, $2, 1, now() FROM unnest($1::uuid[]) AS id`,
-    [ids, organizationId],
-  )
-  await pool.query(
-    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-     SELECT id, $2, $3, id, 1, 'api', 'go', 'r' FROM unnest($1::uuid[]) AS id`,
-    [ids, organizationId, workflowId],
-  )
+  await prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+  const workflow = { name: 'w', description: '', scope: 'company_wide', searchText: 'w', isActive: true }
+  await prisma.workflow.create({ data: { id: workflowId, organizationId, ...workflow } })
+  const session = { organizationId, lastStartNumber: 1, waitingSince: new Date() }
+  await prisma.session.createMany({ data: ids.map((id) => ({ id, ...session })) })
+  const start = { organizationId, workflowId, number: 1, origin: 'api', context: 'go', requestId: 'r' }
+  await prisma.start.createMany({ data: ids.map((id) => ({ id, sessionId: id, ...start })) })
   return { organizationId, ids }
 }
 

@@ -69,16 +69,11 @@ const setPaused = async (isPaused: boolean, wakesSessions = !isPaused) => {
   await setSourcePaused(fixture.db, organizationId, source.id, isPaused, by())
   if (wakesSessions) await wakePausedSessions(fixture.db)
 }
+/** Waits until a runner has released the session for the paused source: not for a run that was woken and goes on. */
 const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
   waitUntil(async () => {
-    // Read after it: before, the run may have been read under way.
-    const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
-    const run = await fixture.run(startId)
-    return isReleased &&
-      run.status !== 'running' &&
-      run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
-      ? run
-      : undefined
+    const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: sessionId } })
+    return session.pausedSourceId !== null && session.leaseOwner === null ? await fixture.run(startId) : undefined
   })
 
 describe('a paused source', () => {
@@ -359,12 +354,8 @@ function holdNextAnswer(): () => void {
 
 async function startThree(): Promise<[AcceptedStart, AcceptedStart, AcceptedStart]> {
   const one = await fixture.start(acme, { context: 'one' })
-  const { sessionId } = one
-  return [
-    one,
-    await fixture.start(acme, { context: 'two', sessionId }),
-    await fixture.start(acme, { context: 'three', sessionId }),
-  ]
+  const follow = (context: string) => fixture.start(acme, { context, sessionId: one.sessionId })
+  return [one, await follow('two'), await follow('three')]
 }
 
 /** Starts three runs of a session, and waits until the payload of the first is under way. */

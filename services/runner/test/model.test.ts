@@ -229,13 +229,8 @@ describe('runs with a model', () => {
 
   test('have the model that their workflow chooses, of those that the runner offers to people', async () => {
     const server = await startModelServer({ otherwise: () => end('nothing_to_do') })
-    const model = {
-      model: 'openai-compatible:large',
-      base_url: server.baseUrl,
-      data_region: 'eu',
-      reads: ['pdf'],
-      fallback: 'small',
-    }
+    const shown = { model: 'openai-compatible:large', data_region: 'eu', reads: ['pdf'], fallback: 'small' }
+    const model = { ...shown, base_url: server.baseUrl }
     const models = { large: model, small: { ...model, model: 'openai-compatible:small', fallback: undefined } }
     await fixture.startRunner({ timing: MODEL_TIMING }, writeModels({ default: 'large', models }))
     await fixture.db.prisma.workflow.update({ where: { id: acme.workflowId }, data: { model: 'small' } })
@@ -247,14 +242,7 @@ describe('runs with a model', () => {
     })
     expect(offered).toMatchObject([
       { name: 'builtin', model: 'builtin', is_default: false },
-      {
-        name: 'large',
-        model: 'openai-compatible:large',
-        is_default: true,
-        data_region: 'eu',
-        fallback: 'small',
-        reads: ['pdf'],
-      },
+      { name: 'large', is_default: true, ...shown },
       { name: 'small', model: 'openai-compatible:small', is_default: false, organization_ids: [] },
     ])
   })

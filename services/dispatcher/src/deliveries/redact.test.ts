@@ -25,6 +25,11 @@ const ENCODINGS: Record<string, (text: string) => string> = {
 const escapeAll = (text: string): string =>
   text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
+const toHex = (text: string): string => Buffer.from(text).toString('hex')
+
+const mapCodes = (text: string, write: (code: number) => string): string =>
+  Array.from(text, (character) => write(character.codePointAt(0)!)).join('')
+
 describe('createRedactor', () => {
   test.each(Object.entries(ENCODINGS))('replaces a secret %s', (_name, encode) => {
     const redact = createRedactor([null, SECRET, 'token.1'])
@@ -34,31 +39,19 @@ describe('createRedactor', () => {
   })
 
   test.each<[string, (text: string) => string]>([
-    ['in hexadecimal', (text) => Buffer.from(text).toString('hex')],
-    [
-      'in hexadecimal with colons, in upper case',
-      (text) => Buffer.from(text).toString('hex').toUpperCase().replaceAll(/../g, '$&:'),
-    ],
-    ['in HTML entities', (text) => Array.from(text, (character) => `&#${character.codePointAt(0)};`).join('')],
-    [
-      'in hexadecimal HTML entities',
-      (text) => Array.from(text, (character) => `&#x${character.codePointAt(0)!.toString(16)};`).join(''),
-    ],
-    [
-      'in HTML entities, twice',
-      (text) => Array.from(text, (character) => `&amp;#${character.codePointAt(0)};`).join(''),
-    ],
+    ['in hexadecimal', toHex],
+    ['in hexadecimal with colons, in upper case', (text) => toHex(text).toUpperCase().replaceAll(/../g, '$&:')],
+    ['in HTML entities', (text) => mapCodes(text, (code) => `&#${code};`)],
+    ['in hexadecimal HTML entities', (text) => mapCodes(text, (code) => `&#x${code.toString(16)};`)],
+    ['in HTML entities, twice', (text) => mapCodes(text, (code) => `&amp;#${code};`)],
     [
       'in JavaScript, every character escaped',
-      (text) => text.replaceAll(/./gs, (unit) => `\\x${unit.charCodeAt(0).toString(16).padStart(2, '0')}`),
+      (text) => mapCodes(text, (code) => `\\x${code.toString(16).padStart(2, '0')}`),
     ],
-    ['percent-encoded in every byte', (text) => Buffer.from(text).toString('hex').replaceAll(/../g, '%$&')],
+    ['percent-encoded in every byte', (text) => toHex(text).replaceAll(/../g, '%$&')],
     ['in JSON, every character escaped', escapeAll],
     ['percent-encoded twice', (text) => encodeURIComponent(encodeURIComponent(text))],
-    [
-      'percent-encoded in every byte, twice',
-      (text) => encodeURIComponent(Buffer.from(text).toString('hex').replaceAll(/../g, '%$&')),
-    ],
+    ['percent-encoded in every byte, twice', (text) => encodeURIComponent(toHex(text).replaceAll(/../g, '%$&'))],
     ['in upper case', (text) => text.toUpperCase()],
     ['spaced', (text) => Array.from(text).join(' ')],
     ['split in two lines', (text) => `${text.slice(0, 17)}\n  ${text.slice(17)}`],

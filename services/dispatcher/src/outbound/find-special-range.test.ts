@@ -74,12 +74,13 @@ describe('findSpecialRange, range by range', () => {
     (...row) => {
       const [cidr, before, after] = row
       const { first, last } = bounds(cidr)
-      const isPublicAt = (bits: bigint): boolean | null => {
-        if (bits < 0n || bits >= 2n ** BigInt(width(cidr))) return null
-        return isPublic(width(cidr) === 32 ? toIpv4(bits) : toIpv6(bits))
+      const inEachSpelling = (bits: bigint): (boolean | null)[] => {
+        if (bits < 0n || bits >= 2n ** BigInt(width(cidr))) return [null]
+        const spellings = width(cidr) === 32 ? [toIpv4] : ipv6Spellings
+        return [...new Set(spellings.map((spell) => isPublic(spell(bits))))]
       }
-      expect([first, (first + last) / 2n, last].map(isPublicAt)).toEqual([false, false, false])
-      expect([isPublicAt(first - 1n), isPublicAt(last + 1n)]).toEqual([before, after])
+      expect([first, (first + last) / 2n, last].map(inEachSpelling)).toEqual([[false], [false], [false]])
+      expect([first - 1n, last + 1n].map(inEachSpelling)).toEqual([[before], [after]])
     },
   )
 
@@ -112,20 +113,6 @@ describe('findSpecialRange', () => {
       expect(findSpecialRange(text)).toEqual(['', 'not an IP address'])
     },
   )
-
-  test('calls no address in a special range public, in any spelling', () => {
-    const special = fc.oneof(
-      fc.constantFrom(...ipv4Ranges.map(([cidr]) => cidr)).chain((cidr) => addressIn(cidr).map(toIpv4)),
-      fc
-        .constantFrom(...ipv6Ranges.map(([cidr]) => cidr))
-        .chain((cidr) => fc.tuple(addressIn(cidr), fc.constantFrom(...ipv6Spellings)))
-        .map(([bits, spell]) => spell(bits)),
-    )
-    fc.assert(
-      fc.property(special, (address) => expect(isPublic(address)).toBe(false)),
-      { seed: 1, numRuns: 300 },
-    )
-  })
 
   test('calls every other address public, in any spelling', () => {
     const special = [ipv4Ranges, ipv6Ranges].map((ranges) => ranges.map(([cidr]) => bounds(cidr)))

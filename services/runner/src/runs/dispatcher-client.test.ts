@@ -165,12 +165,8 @@ describe('the dispatcher client', () => {
 
   test('counts a delivery that waits, and logs it once after 10 seconds', async () => {
     const busy = refuse(503, 'service_unavailable')
-    const { result } = await deliver(
-      later(10_000, busy),
-      later(20_000, busy),
-      later(40_000, busy),
-      later(60_000, answer(200, accepted)),
-    )
+    const refusals = [10_000, 20_000, 40_000].map((ms) => later(ms, busy))
+    const { result } = await deliver(...refusals, later(60_000, answer(200, accepted)))
     await result
     const lines = log.lines.filter(({ msg }) => msg === 'delivery.waiting')
     expect(lines).toMatchObject([

@@ -30,6 +30,15 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
   }
 }
 
+/** The tokens of an answer that nothing depends on. */
+export const NO_USAGE = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: null,
+  cache_write_tokens: null,
+  reasoning_tokens: null,
+}
+
 /** For the test file that calls it: writes files of several models, and gives the setting that names the last one. */
 export function useModelFiles() {
   const folder = useTestFolder()

@@ -1,15 +1,22 @@
 import { describe, expect, test } from '@jest/globals'
-import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
+import {
+  createInMemoryRun,
+  executeWithCrashes,
+  type InMemoryRunOptions,
+  webhookSource,
+} from '../../../test/support/in-memory-run.ts'
 import { builtinAgent as agent } from './builtin-agent.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })
 const audit = webhookSource('Audit log', { total: 'x', note: null })
 const unnamed = webhookSource('Billing', { message: 'x' })
 const description = 'Forward the order to Order intake, then to Audit log.'
+const NEVER = 'Never send orders of less than 5 EUR.'
+const likeRules = { id: 'f', name: 'Rules.yml', path: [], content: 'deliveries: []' }
 const toOrders = 'Forward the order to Order intake.'
 const context = 'order_id: B-7\ntotal: 42.50'
 
-const startRun = (options: Parameters<typeof createInMemoryRun>[0] = {}) =>
+const startRun = (options: InMemoryRunOptions = {}) =>
   createInMemoryRun({ description, context, sources: [orders, audit], ...options })
 
 describe('the built-in agent', () => {
@@ -34,28 +41,22 @@ describe('the built-in agent', () => {
     [
       'a value does not fit',
       'order_id: B-7\ntotal: soon',
-      'payload_incomplete',
-      'Nothing was sent to Order intake, Audit log. Values that cannot be used: total of Order intake ("soon" is no number such as 12 or -3.50)',
+      'Values that cannot be used: total of Order intake ("soon" is no number such as 12 or -3.50)',
     ],
     [
       'a field has no value',
       'Order ID: B-7\nTtal: 5',
-      'payload_incomplete',
-      'Nothing was sent to Order intake, Audit log. No value for: total of Order intake, closest name "Ttal"; total of Audit log, closest name "Ttal". Names that no field took: "Ttal"',
+      'No value for: total of Order intake, closest name "Ttal"; total of Audit log, closest name "Ttal". Names that no field took: "Ttal"',
     ],
-    [
-      'no field takes a line',
-      'Order ID: B-7\nTotal: 5\nErratum: 6',
-      'payload_incomplete',
-      'Nothing was sent to Order intake, Audit log. Names that no field took: "Erratum"',
-    ],
-  ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, code, message) => {
+    ['no field takes a line', 'Order ID: B-7\nTotal: 5\nErratum: 6', 'Names that no field took: "Erratum"'],
+  ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, why) => {
     const run = startRun({ context: text })
-    const failure = { name: 'RunError', code, message }
+    const message = `Nothing was sent to Order intake, Audit log. ${why}`
+    const failure = { name: 'RunError', code: 'payload_incomplete', message }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.steps.map(({ kind, data }) => [kind, 'code' in data ? data.code : ''])).toEqual([
       ['message', ''],
-      ['note', code],
+      ['note', 'payload_incomplete'],
     ])
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent).toEqual([])
@@ -81,29 +82,20 @@ describe('the built-in agent', () => {
     expect(run.steps.at(-1)?.data).toMatchObject({ details: { missing: [{ field: 'order_id', closest: 'order no' }] } })
   })
 
-  test('sends nothing when the input message holds a condition', async () => {
-    const inputMessage = 'Never send orders of less than 5 EUR.'
-    const run = startRun({ inputMessage })
-    const failure = { code: 'rules_needed', message: expect.stringMatching(/rules\.yaml.*The sentence is: "/) }
+  test.each<[string, InMemoryRunOptions, code: string, message: RegExp]>([
+    ['the input message holds a condition', { inputMessage: NEVER }, 'rules_needed', /rules\.yaml.*The sentence is: "/],
+    [
+      'the description names no source',
+      { sources: [unnamed] },
+      'no_destination',
+      /names none of the organization's webhook sources/,
+    ],
+    ['the description has no source to name', { sources: [] }, 'no_destination', /has no webhook source/],
+    ['a file looks like rules and is not followed', { files: [likeRules] }, 'rule_failed', /not "Rules\.yml"/],
+  ])('sends nothing when %s', async (_what, options, code, message) => {
+    const run = startRun(options)
+    const failure = { code, message: expect.stringMatching(message) }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
-    await expect(run.execute(agent)).rejects.toMatchObject(failure)
-    expect(run.sent).toEqual([])
-  })
-
-  test.each([
-    ['names no source', [unnamed], /names none of the organization's webhook sources/],
-    ['has no source to name', [], /has no webhook source/],
-  ])('fails with no_destination when the description %s', async (_what, sources, message) => {
-    const run = startRun({ sources })
-    const failure = { code: 'no_destination', message: expect.stringMatching(message) }
-    await expect(run.execute(agent)).rejects.toMatchObject(failure)
-    expect(run.sent).toEqual([])
-  })
-
-  test('fails with the name of a file that looks like rules and is not followed', async () => {
-    const files = [{ id: 'f', name: 'Rules.yml', path: [], content: 'deliveries: []' }]
-    const run = startRun({ files })
-    const failure = { code: 'rule_failed', message: expect.stringContaining('not "Rules.yml"') }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent).toEqual([])
   })
@@ -119,7 +111,10 @@ describe('the built-in agent', () => {
     const result = { outcome, reason, status: outcome === 'rejected' ? 500 : null }
     const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
     const run = startRun({ endpoint })
-    await expect(run.execute(agent)).rejects.toMatchObject({ code: `delivery_${outcome}`, message })
+    const failure = { code: `delivery_${outcome}`, message }
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    // A second attempt fails from the journal, without sending anything.
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
   })
 
@@ -140,17 +135,6 @@ describe('the built-in agent', () => {
     sources[0] = audit
     await run.execute(agent)
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
-  })
-
-  test('fails a second attempt from the journal without sending anything', async () => {
-    const run = startRun({
-      description: toOrders,
-      sources: [orders],
-      endpoint: () => ({ outcome: 'rejected', status: 500 }),
-    })
-    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
-    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
-    expect(run.sent).toHaveLength(1)
   })
 
   test('ends at the next step boundary when the runner stops', async () => {

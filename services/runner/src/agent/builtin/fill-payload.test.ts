@@ -57,13 +57,7 @@ describe('a payload from JSON', () => {
   test('has every value of any JSON whose paths are those of the example', () => {
     const value = fc.object({
       maxDepth: 4,
-      values: [
-        fc.string(),
-        fc.integer(),
-        fc.boolean(),
-        fc.double().filter((number) => !Number.isInteger(number)),
-        fc.constant(null),
-      ],
+      values: [fc.string(), fc.integer(), fc.boolean(), fc.double({ noInteger: true }), fc.constant(null)],
     })
     fc.assert(
       fc.property(value, (any) => {

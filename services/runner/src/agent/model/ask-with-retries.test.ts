@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { createClock } from '../../../test/support/model-agent.ts'
-import { modelConfig } from '../../../test/support/model-config.ts'
+import { modelConfig, NO_USAGE as usage } from '../../../test/support/model-config.ts'
 import { RunError, type RunParkedError } from '../../run-errors.ts'
 import { askWithRetries } from './ask-with-retries.ts'
 import { ModelError } from './model-error.ts'
@@ -9,13 +9,6 @@ import type { ModelAnswer, ModelQuestion } from './model-question.ts'
 import type { ModelRun } from './model-run.ts'
 
 const question: ModelQuestion = { instructions: '', messages: [], tools: {} }
-const usage = {
-  input_tokens: 1,
-  cache_read_tokens: null,
-  cache_write_tokens: null,
-  output_tokens: 1,
-  reasoning_tokens: null,
-}
 const answer: ModelAnswer = { parts: [], finishReason: 'stop', rawFinishReason: null, usage, responseId: null }
 const limited = (retryAfterMs: number | null = null) =>
   new ModelError('model_unavailable', 'limited', 'It is limited', { retryAfterMs })
@@ -91,16 +84,18 @@ async function park(parks: number, retryAfterMs: number): Promise<number> {
   return (result as RunParkedError).delayMs
 }
 
+const slot = (delayMs: number, isReserved = true) => ({ delayMs, isReserved })
+
 /** A gate that gives these times, and the options that it was asked with. */
-function createGate(slots: { delayMs: number; isReserved: boolean }[], blocked: boolean[] = []) {
+function createGate(slots: ReturnType<typeof slot>[], blocked: boolean[] = []) {
   const asked: Parameters<ModelGate['reserve']>[1][] = []
   const gate: ModelGate = {
+    ...OPEN_GATE,
     reserve(_model, options) {
       asked.push(options)
       return Promise.resolve(slots.shift()!)
     },
     isBlocked: () => blocked.shift() ?? false,
-    recordLimit: () => Promise.resolve(),
   }
   return { gate, asked }
 }
@@ -183,15 +178,7 @@ describe('a request to an API that is unavailable', () => {
 
 describe('the gate', () => {
   test('gives each request a time, and another one if the API has limited requests since, which the pace does not count', async () => {
-    const { gate, asked } = createGate(
-      [
-        { delayMs: 900, isReserved: true },
-        { delayMs: 4_000, isReserved: false },
-        { delayMs: 700, isReserved: true },
-        { delayMs: 0, isReserved: true },
-      ],
-      [true],
-    )
+    const { gate, asked } = createGate([slot(900), slot(4_000, false), slot(700), slot(0)], [true])
     const { result, delays, notes } = await ask([limited(1_000)], { gate })
     expect(result).toBe(answer)
     expect(delays).toEqual([900, 4_000, 700, 1_250])
@@ -201,10 +188,7 @@ describe('the gate', () => {
   })
 
   test('parks runs whose time would be too late', async () => {
-    const { gate } = createGate([
-      { delayMs: 20_000, isReserved: false },
-      { delayMs: 10_001, isReserved: false },
-    ])
+    const { gate } = createGate([slot(20_000, false), slot(10_001, false)])
     const { result, delays } = await ask([], { gate })
     expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 10_001 })
     expect(delays).toEqual([20_000])

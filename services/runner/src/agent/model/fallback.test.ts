@@ -16,6 +16,7 @@ import type { ModelGate } from './model-gate.ts'
 
 const send = callTool('send_to_audit_log', { message: 'hello' })
 const done = end()
+const limitedTurn: ModelTurn = { failure: 'status', status: 429, retryAfterSeconds: 60 }
 const source = webhookSource('Audit log', { message: 'x' })
 
 const startModelServer = useStubModel()
@@ -74,10 +75,7 @@ describe('a model whose API is unavailable', () => {
   test.each([{ apiKey: 'sk-other' }, {}])(
     'is replaced by the same model at another address or with another key: %j',
     async (other) => {
-      const limited = await startModelServer({
-        turns: [{ failure: 'status', status: 429, retryAfterSeconds: 60 }],
-        otherwise: done,
-      })
+      const limited = await startModelServer({ turns: [limitedTurn], otherwise: done })
       const second = await startModelServer({ otherwise: done })
       const limits = new Set<string>()
       const modelGate: ModelGate = {
@@ -158,12 +156,11 @@ describe('a model whose API is unavailable', () => {
   })
 
   test('is replaced where it limits requests for longer, and without a fallback for the fallback the run is parked', async () => {
-    const limited: ModelTurn = { failure: 'status', status: 429, retryAfterSeconds: 60 }
-    const pair = await createPair('google', [send], { otherwise: limited })
+    const pair = await createPair('google', [send], { otherwise: limitedTurn })
     const run = startRun()
     await run.execute(pair.agent)
     expect(tell(run)).toHaveLength(3)
-    const both = await createPair('google', [], { otherwise: limited })
+    const both = await createPair('google', [], { otherwise: limitedTurn })
     await both.second.close()
     await expect(startRun().execute(both.agent)).rejects.toMatchObject({ name: 'RunParkedError' })
   })

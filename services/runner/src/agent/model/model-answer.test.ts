@@ -2,17 +2,13 @@ import { describe, expect, test } from '@jest/globals'
 import { compile, isJsonObject, listToolCalls, ModelAnswerStep, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { anyCharacter } from '@workflow-service/testkit/any-character'
-import { modelConfig } from '../../../test/support/model-config.ts'
+import { webhookSource } from '../../../test/support/in-memory-run.ts'
+import { modelConfig, NO_USAGE as usage } from '../../../test/support/model-config.ts'
 import type { ModelAnswer } from './model-question.ts'
 import { parseArguments, toAnswerStep } from './model-answer.ts'
 import { createToolbox } from './model-tools.ts'
 
-const source = {
-  id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d',
-  name: 'Order intake',
-  description: '',
-  exampleRequestBody: { order_id: 'A-1' },
-}
+const source = webhookSource('Order intake', { order_id: 'A-1' })
 const open = { ...source, name: 'Open', exampleRequestBody: {} }
 const toolbox = createToolbox([source, open], [])
 const isAnswerStep = compile(ModelAnswerStep)
@@ -89,15 +85,7 @@ test('any answer of a model becomes a valid journal step, with a distinct id for
 /** A call of the tool whose payload has any fields. */
 function callOpen(fields: unknown) {
   const call = { type: 'tool-call', callId: 'c', tool: 'send_to_open', input: JSON.stringify({ fields }) } as const
-  const tokensOfNone = {
-    input_tokens: 0,
-    cache_read_tokens: 0,
-    cache_write_tokens: 0,
-    output_tokens: 0,
-    reasoning_tokens: 0,
-  }
-  return toStep({ parts: [call], finishReason: 'stop', rawFinishReason: null, usage: tokensOfNone, responseId: null })
-    .parts[0]
+  return toStep({ parts: [call], finishReason: 'stop', rawFinishReason: null, usage, responseId: null }).parts[0]
 }
 
 describe('the arguments of a tool call', () => {

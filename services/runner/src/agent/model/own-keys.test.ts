@@ -7,6 +7,7 @@ import { end, PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { createModelAgent } from './model-agent.ts'
+import { OPEN_GATE } from './model-gate.ts'
 
 const sources = [webhookSource('Order intake', { message: 'x' })]
 const OWN = 'sk-own-key-0123456789'
@@ -100,11 +101,8 @@ describe('a key of an organization’s own', () => {
   test('has a pace of its own', async () => {
     const { config } = await startModel(ends)
     const paces: string[] = []
-    const modelGate = {
-      reserve: (pace: string) => Promise.resolve({ delayMs: 0, isReserved: Boolean(paces.push(pace)) }),
-      isBlocked: () => false,
-      recordLimit: () => Promise.resolve(),
-    }
+    const reserve = (pace: string) => Promise.resolve({ delayMs: 0, isReserved: Boolean(paces.push(pace)) })
+    const modelGate = { ...OPEN_GATE, reserve }
     const agent = createModelAgent([config], { modelGate })
     const key = ownKey()
     await createInMemoryRun({ sources, modelKeys: [key] }).execute(agent)

@@ -30,6 +30,8 @@ function runWith(
 const numbered = (count: number, example: Record<string, unknown> = {}) =>
   Array.from({ length: count }, (_, index) => webhookSource(`Source ${index}`, example))
 
+const idsOf = (sources: readonly SourceForAgent[]) => sources.map(({ id }) => id)
+
 describe('the look-ups that a model can use', () => {
   test('have at most 100 tools, and with those of the sources there are never more than OpenAI takes', async () => {
     const tools = Array.from({ length: 20 }, (_, index) => ({ name: `t${index}` })) as never as LookupForAgent['tools']
@@ -120,10 +122,7 @@ describe('the webhook sources that a model can use', () => {
   test('are at most 100, read in parts', async () => {
     const sources = numbered(150)
     const { run, reads } = runWith(sources)
-    const { available, searchable } = await selectSources(
-      run,
-      sources.map(({ id }) => id),
-    )
+    const { available, searchable } = await selectSources(run, idsOf(sources))
     expect([available.length, searchable.length]).toEqual([100, 50])
     expect(Math.max(...reads)).toBe(SOURCES_PER_READ)
   })
@@ -132,10 +131,7 @@ describe('the webhook sources that a model can use', () => {
     const example = { text: 'x'.repeat(64_000) }
     const sources = numbered(101, example)
     const { run, reads } = runWith(sources)
-    const { available, searchable } = await selectSources(
-      run,
-      sources.map(({ id }) => id),
-    )
+    const { available, searchable } = await selectSources(run, idsOf(sources))
     expect([available.length, searchable.length]).toEqual([32, 69])
     expect(reads).toEqual([16, 16, 16])
   })

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { NewJournalStep } from '@workflow-service/contract'
-import { modelConfig } from '../../../test/support/model-config.ts'
+import { modelConfig, NO_USAGE as usage } from '../../../test/support/model-config.ts'
 import { openAgentSteps } from '../agent-steps.ts'
 import type { AgentRun } from '../agent.ts'
 import { type ModelRun, systemClock } from './model-run.ts'
@@ -14,13 +14,6 @@ const prices = {
   cacheWrite: 312_500,
   output: 2_000_000,
   reasoning: 3_000_000,
-}
-const usage = {
-  input_tokens: 0,
-  output_tokens: 0,
-  cache_read_tokens: null,
-  cache_write_tokens: null,
-  reasoning_tokens: null,
 }
 
 test.each([
