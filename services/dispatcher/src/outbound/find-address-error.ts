@@ -18,7 +18,12 @@ export function findAddressError(
     const [range, reason] = special
     return `${address} is not a public address (${reason}${range === '' ? '' : `, ${range}`})`
   }
-  return isOwnAddress(address) ? `${address} is an address of the service itself` : undefined
+  return isOwnAddress(address) ? ownAddressError(address) : undefined
+}
+
+/** As `findAddressError` says it of an address of this machine. */
+export function ownAddressError(address: string): string {
+  return `${address} is an address of the service itself`
 }
 
 const OWN_ADDRESSES_MAX_AGE_MS = 10_000

@@ -9,6 +9,7 @@ import {
 } from 'node:net'
 import { connect as tlsConnect, type SecureContext, type TLSSocket } from 'node:tls'
 import { type EgressProxy, toAuthority } from './egress-proxy.ts'
+import { ownAddressError } from './find-address-error.ts'
 import {
   findShortage,
   toConnectOutcome,
@@ -58,17 +59,24 @@ export function openConnection(
     const socket = destroyOnAbort(connect({ ...target, port, noDelay: true }), signal)
     socket.once('error', (error) => resolve(toConnectOutcome(error)))
     socket.once('connect', () => {
-      const { localAddress, remoteAddress } = socket
-      if (remoteAddress === undefined || !checked.has(toCanonical(remoteAddress))) {
-        socket.destroy()
-        resolve(unreachableOutcome('other', 'the connection went to an address that was not checked'))
-      } else if (remoteAddress === localAddress && !allowed.contains(remoteAddress)) {
-        socket.destroy()
-        const internalDetail = `${remoteAddress} is an address of the service itself`
-        resolve({ kind: 'refused', detail: 'the address of the endpoint is not publicly reachable', internalDetail })
-      } else resolve(socket)
+      const error = findConnectionError(socket, checked, allowed)
+      if (error) socket.destroy()
+      resolve(error ?? socket)
     })
   })
+}
+
+function findConnectionError(
+  { localAddress, remoteAddress }: Socket,
+  checked: ReadonlySet<string>,
+  allowed: Subnets,
+): UnansweredOutcome | undefined {
+  if (remoteAddress === undefined || !checked.has(toCanonical(remoteAddress))) {
+    return unreachableOutcome('other', 'the connection went to an address that was not checked')
+  }
+  if (remoteAddress !== localAddress || allowed.contains(remoteAddress)) return undefined
+  const detail = 'the address of the endpoint is not publicly reachable'
+  return { kind: 'refused', detail, internalDetail: ownAddressError(remoteAddress) }
 }
 
 /**
