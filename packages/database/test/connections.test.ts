@@ -117,7 +117,7 @@ test('what the server sets otherwise changes neither tables, times and numbers n
   const { rows } = await db.pool.query(
     `SELECT created_at, date_trunc('hour', created_at) AS hour, 1764439784123456::float8 AS epoch,
        current_setting('transaction_isolation') AS isolation, current_setting('work_mem') AS memory,
-       current_setting('enable_seqscan') AS scans
+       current_setting('enable_seqscan') AS scans, current_setting('jit') AS compiles
      FROM organizations WHERE id = $1`,
     [data.id],
   )
@@ -129,6 +129,7 @@ test('what the server sets otherwise changes neither tables, times and numbers n
       isolation: 'read committed',
       memory: '5MB',
       scans: 'off',
+      compiles: 'off',
     },
   ])
   await db.close()
