@@ -312,6 +312,26 @@ test('the transaction of the lock holds back neither vacuum nor a migration', as
   await holding
 })
 
+test('the lock of a runner is ended by no time limit of the database', async () => {
+  const name = new URL(database.url).pathname.slice(1)
+  await database.db.pool.query(`ALTER DATABASE "${name}" SET transaction_timeout = 200`)
+  const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 2 })
+  const stopping = new AbortController()
+  const holding = holdRunnerLock(db, 'runner', stopping.signal)
+  await waitUntil(async () => (await countRunners()) === 1)
+  const later = db.createClient()
+  const ended = new Promise<void>((resolve) => later.once('end', resolve))
+  later.on('error', () => {})
+  await later.connect()
+  await later.query('BEGIN')
+  await ended
+  expect(await listUnlockedRunners(db)).toEqual([])
+  stopping.abort()
+  await holding
+  await db.close()
+  await database.db.pool.query(`ALTER DATABASE "${name}" RESET transaction_timeout`)
+})
+
 const reportersAmong = async (owners: readonly string[]): Promise<string[]> => {
   const answers = await Promise.all(owners.map((owner) => isGaugeReporter(database.db, owner)))
   return owners.filter((_owner, index) => answers[index])

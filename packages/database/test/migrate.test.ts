@@ -99,6 +99,15 @@ describe('while another connection holds a lock', () => {
     const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 1_000, maxAttempts: 1 })
     await expect(migrating).rejects.toThrow(/process \d+ \(long reader, .+ End that connection or its transaction/)
   })
+
+  test('is ended by no time limit of the database', async () => {
+    const name = new URL(urlOfOutdated).pathname.slice(1)
+    for (const limit of ['statement', 'transaction', 'idle_in_transaction_session', 'idle_session']) {
+      await database.db.pool.query(`ALTER DATABASE "${name}" SET ${limit}_timeout = 200`)
+    }
+    const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 1_000, maxAttempts: 1 })
+    await expect(migrating).rejects.toThrow('End that connection or its transaction')
+  })
 })
 
 test('waits for another migration however long it takes, and says so', async () => {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Client, DatabaseError } from 'pg'
 import { toPrimary } from './connect-to-primary.ts'
+import { liftTimeLimits } from './time-limits.ts'
 
 export interface MigrateOptions {
   databaseUrl: string
@@ -159,5 +160,6 @@ async function connect(databaseUrl: string): Promise<Client> {
   await client.connect()
   // Before it may come a schema that is named like the role.
   await client.query('SET search_path = public')
+  await liftTimeLimits(client, 'connection')
   return client
 }

@@ -1,5 +1,5 @@
 import { escapeLiteral } from 'pg'
-import type { Database, Db } from '../connection/index.ts'
+import { type Database, type Db, liftTimeLimits } from '../connection/index.ts'
 
 /** The lock of the runner that this expression of SQL names. */
 const lockOf = (owner: string): string => `hashtextextended('runner ' || ${owner}, 0)`
@@ -27,7 +27,7 @@ export async function holdRunnerLock(
   try {
     await client.connect()
     await client.query('BEGIN')
-    await client.query('SET LOCAL idle_in_transaction_session_timeout = 0')
+    await liftTimeLimits(client, 'transaction')
     // Without parameters: with them, the statement's portal stays open, and keeps its snapshot.
     await client.query(`SELECT pg_advisory_xact_lock(${lockOf(escapeLiteral(owner))})`)
     // After the lock: a row without it means a runner that has ended.
