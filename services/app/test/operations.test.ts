@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
+import { inspect, isDeepStrictEqual } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import type { AppOperation, AppOperationId, Role, WorkflowDetailOut } from '@workflow-service/contract'
 import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
@@ -399,7 +399,8 @@ async function outcomesOfUnseen(
   if (operation.params || NAMED_IN_BODY.includes(id)) {
     const before = await rowsOf(organization)
     outcomes.push(await outcome(data.app.organization.owner, id, unused))
-    if (!isDeepStrictEqual(await rowsOf(organization), before)) outcomes.push('changed')
+    const after = await rowsOf(organization)
+    if (!isDeepStrictEqual(after, before)) outcomes.push(`changed from ${inspect(before)} to ${inspect(after)}`)
   }
   if (operation.access === 'member' && OF_WORKFLOW.test(operation.path)) {
     const { member } = organization
