@@ -141,6 +141,13 @@ describe('with free slots', () => {
     expect(activeSessions.size).toBe(2)
   })
 
+  test('messages that one statement does not hold go into the next, at once', async () => {
+    const { acquired } = await startScheduler({ slots: 300 })
+    const ids = Array.from({ length: 201 }, (_each, index) => String(index))
+    await Promise.all(ids.map((sessionId) => scheduler.offer(sessionId)))
+    expect(acquired).toEqual([ids.slice(0, 200), ids.slice(200)])
+  })
+
   test('no session is acquired before the leases are fresh', async () => {
     const { promise: fresh, resolve: refresh } = Promise.withResolvers<void>()
     const { acquired } = await startScheduler({ slots: 10, ensureFresh: () => fresh })
