@@ -28,6 +28,8 @@ async function startScheduler(options: {
   share?: number
   /** Whether each sweep leaves sessions waiting. */
   doesSweepLeaveMore?: boolean
+  /** The sessions that the first sweeps find, each before it has looked at all organizations. */
+  sweepsFind?: readonly (readonly string[])[]
 }) {
   const {
     slots,
@@ -35,11 +37,13 @@ async function startScheduler(options: {
     ensureFresh = async () => {},
     share = slots,
     doesSweepLeaveMore = false,
+    sweepsFind = [],
   } = options
   let answering = Promise.resolve()
   const activeSessions = createActiveSessions(slots)
   const acquired: (readonly string[])[] = []
-  let sweeps = 0
+  const sweptFrom: string[] = []
+  const organizations = [NIL_UUID, ...sweepsFind.map(newId), NIL_UUID]
   const ends = new Map<string, () => void>()
   const ctx = {
     activeSessions,
@@ -52,19 +56,14 @@ async function startScheduler(options: {
         acquired.push(sessionIds)
         const fitting = sessionIds.slice(0, share - activeSessions.size)
         await answering
-        const sessions = fitting.map((sessionId) => ({
-          lease: { sessionId, epoch: 1 },
-          organizationId: newId(),
-          exhaustedRunId: null,
-          run: null,
-          sources: [],
-        }))
-        return { sessions, isMore: fitting.length < sessionIds.length }
+        return { sessions: fitting.map(toAcquired), isMore: fitting.length < sessionIds.length }
       },
-      async acquireWaiting(): Promise<AcquiredSessions & { next: string }> {
-        sweeps++
+      async acquireWaiting(from: string): Promise<AcquiredSessions & { next: string }> {
+        const found = sweepsFind[sweptFrom.length] ?? []
+        sweptFrom.push(from)
         await answering
-        return { sessions: [], isMore: doesSweepLeaveMore, next: NIL_UUID }
+        const next = organizations[sweptFrom.length] ?? NIL_UUID
+        return { sessions: found.map(toAcquired), isMore: doesSweepLeaveMore, next }
       },
       claimNext: ({ sessionId }: LeasedSession): Promise<NextRun> =>
         new Promise((resolve) => {
@@ -77,7 +76,7 @@ async function startScheduler(options: {
     for (const end of ends.values()) end()
   }
   scheduler = new SessionScheduler(ctx, { ensureFresh })
-  if (!options.ensureFresh) await waitUntil(() => sweeps === 1)
+  if (!options.ensureFresh) await waitUntil(() => sweptFrom.length > 0)
   return {
     activeSessions,
     acquired,
@@ -88,11 +87,21 @@ async function startScheduler(options: {
       answering = promise
       return resolve
     },
+    organizations,
+    sweptFrom,
     get sweeps() {
-      return sweeps
+      return sweptFrom.length
     },
   }
 }
+
+const toAcquired = (sessionId: string): AcquiredSessions['sessions'][number] => ({
+  lease: { sessionId, epoch: 1 },
+  organizationId: newId(),
+  exhaustedRunId: null,
+  run: null,
+  sources: [],
+})
 
 /** Whether the promise is still pending after all work that needs no timer is done. */
 async function isPending(promise: Promise<unknown>): Promise<boolean> {
@@ -210,6 +219,16 @@ describe('with free slots', () => {
     expect(started.sweeps).toBe(2)
     answer()
     await waitUntil(() => started.sweeps === 3)
+  })
+
+  test('a sweep goes on behind the organizations of the last: at once if that found sessions, else when a slot is free', async () => {
+    const started = await startScheduler({ slots: 10, sweepsFind: [['a'], []] })
+    await waitUntil(() => started.sweeps === 2)
+    expect(await isPending(new Promise(() => {}))).toBe(true)
+    expect(started.sweeps).toBe(2)
+    started.end('a')
+    await waitUntil(() => started.sweeps === 3)
+    expect(started.sweptFrom).toEqual(started.organizations.slice(0, 3))
   })
 
   test('nothing is acquired after the scheduler stopped', async () => {
