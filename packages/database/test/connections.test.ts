@@ -1,6 +1,7 @@
 import { createServer, type Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
-import { freePort, listen as listenOn, waitUntil } from '@workflow-service/testkit'
+import { createCertificate, freePort, listen as listenOn, waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import {
@@ -55,12 +56,18 @@ const READY = [message('R', '\0\0\0\0'), message('Z', 'I')]
 const BEGUN = [message('C', 'BEGIN\0'), message('Z', 'T')]
 
 /** A database whose server gives each connection these answers in turn, and then does this at each further message. */
-async function answeringDatabase(answers: Buffer[][], andThen: (socket: Socket) => void, statementTimeoutMs?: number) {
+async function answeringDatabase(
+  answers: Buffer[][],
+  andThen: (socket: Socket, data: Buffer) => void,
+  { statementTimeoutMs, hosts = 1 }: { statementTimeoutMs?: number; hosts?: number } = {},
+) {
   const server = createServer((socket) => {
     const left = answers.map((answer) => Buffer.concat(answer))
-    socket.on('error', () => {}).on('data', () => (left.length > 0 ? socket.write(left.shift()!) : andThen(socket)))
+    socket.on('error', () => {})
+    socket.on('data', (data) => (left.length > 0 ? socket.write(left.shift()!) : andThen(socket, data)))
   })
-  const url = `postgres://ada@127.0.0.1:${await listenOn(server)}/name`
+  const host = `127.0.0.1:${await listenOn(server)}`
+  const url = `postgres://ada@${Array.from({ length: hosts }, () => host).join()}/name`
   const db = createDatabase({ url, applicationName: 'test', statementTimeoutMs })
   const close = async () => {
     await db.close()
@@ -72,11 +79,27 @@ async function answeringDatabase(answers: Buffer[][], andThen: (socket: Socket) 
 const isUnavailable = async (work: Promise<unknown>) =>
   isDatabaseUnavailable(await work.catch((error: unknown) => error))
 
-test('a connection that PostgreSQL ends as it begins fails the transaction, and not the process', async () => {
-  const ended = message('E', 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
-  await using answering = await answeringDatabase([], (socket) => socket.end(Buffer.concat([...READY, ended])))
-  expect(await isUnavailable(inTransaction(answering.db, async () => {}))).toBe(true)
-})
+/** The answer to the question whether a host accepts writes. */
+const ACCEPTS_WRITES = [
+  message('T', `\0\x01isReadOnly${'\0'.repeat(10)}\x19${'\0'.repeat(8)}`),
+  message('D', '\0\x01\0\0\0\x03off'),
+  message('C', 'SELECT 1\0'),
+  message('Z', 'I'),
+]
+
+test.each([1, 2])(
+  'a connection that PostgreSQL ends as it begins fails only the transaction, of %i hosts',
+  async (hosts) => {
+    const ended = message('E', 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+    const answer = (socket: Socket, data: Buffer) => {
+      if (data.includes('find-primary')) socket.write(Buffer.concat(READY))
+      else if (data.includes('transaction_read_only')) socket.write(Buffer.concat(ACCEPTS_WRITES))
+      else socket.end(Buffer.concat([...READY, ended]))
+    }
+    await using answering = await answeringDatabase([], answer, { hosts })
+    expect(await isUnavailable(inTransaction(answering.db, async () => {}))).toBe(true)
+  },
+)
 
 test('a connection that breaks at the COMMIT leaves the database unavailable, to Prisma too', async () => {
   await using answering = await answeringDatabase([READY, BEGUN], (socket) => socket.resetAndDestroy())
@@ -85,7 +108,7 @@ test('a connection that breaks at the COMMIT leaves the database unavailable, to
 })
 
 test('a transaction whose statement is not answered ends without a ROLLBACK, which would wait as long', async () => {
-  await using answering = await answeringDatabase([READY, BEGUN], () => {}, 1)
+  await using answering = await answeringDatabase([READY, BEGUN], () => {}, { statementTimeoutMs: 1 })
   const sent: unknown[] = []
   const working = inTransaction(answering.db, async (client) => {
     const query = client.query.bind(client) as (text: string) => Promise<unknown>
@@ -148,12 +171,32 @@ test('a host that accepts no writes is not used, as if it were down, and is used
   await db.close()
 })
 
-test('a server that refuses to connect is unavailable, to Prisma too', async () => {
-  const url = new URL(database.url)
-  url.password = 'an earlier one'
-  const db = createDatabase({ url: url.href, applicationName: 'test', maxConnections: 2 })
-  expect([await isUnavailable(db.ping()), await isUnavailable(db.prisma.organization.count())]).toEqual([true, true])
-  await db.close()
+/** A server of PostgreSQL's protocol whose certificate has expired. */
+async function startExpiredServer() {
+  const certificate = await createCertificate({ isExpired: true })
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      socket.write('S')
+      new TLSSocket(socket, { isServer: true, ...certificate }).on('error', () => {})
+    })
+  })
+  return Object.assign(server, { port: await listenOn(server) })
+}
+
+test('a server that refuses to connect, offers no TLS or has an expired certificate is unavailable, to Prisma too', async () => {
+  await using expired = await startExpiredServer()
+  const changes: Partial<URL>[] = [
+    { password: 'an earlier one' },
+    { search: '?sslmode=verify-full' },
+    { port: String(expired.port), search: '?sslmode=verify-full' },
+  ]
+  for (const change of changes) {
+    const { href } = Object.assign(new URL(database.url), change)
+    const db = createDatabase({ url: href, applicationName: 'test', maxConnections: 2 })
+    expect([await isUnavailable(db.ping()), await isUnavailable(db.prisma.organization.count())]).toEqual([true, true])
+    await db.close()
+  }
 })
 
 test('a connection that the server closes between two statements fails only the transaction', async () => {

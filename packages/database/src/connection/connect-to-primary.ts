@@ -1,5 +1,6 @@
 import { splitHosts } from '@workflow-service/contract'
 import { Client } from 'pg'
+import { markUnavailable } from './database-unavailable.ts'
 
 /** Shorter than the connection's own limit, so that a host that does not answer leaves time for another. */
 const PROBE_TIMEOUT_MS = 2_000
@@ -9,34 +10,28 @@ const PROBE_REUSE_MS = 1_000
 /**
  * Reads a URL that may name several hosts of a cluster. With several, each new connection goes to the one that accepts
  * writes, as libpq does with `target_session_attrs=read-write`; when none does, connecting fails like that to a server
- * that is down. One host alone is not asked.
+ * that is down. One host alone is not asked. Whatever prevents a connection means that the database is unavailable.
  */
 export function toPrimary(url: string) {
   const urls = splitHosts(url)
   const [connectionString] = urls
-  if (urls.length === 1) return { connectionString, Client }
-  const findPrimary = createFinder(urls)
+  const findPrimary = urls.length > 1 ? createFinder(urls) : undefined
   class PrimaryClient extends Client {
     override connect(): Promise<this>
     override connect(callback: (error: Error) => void): void
     override connect(callback?: (error: Error) => void): Promise<this> | void {
-      if (callback) return void this.connectWithCallback(callback)
-      return this.connectToPrimary()
-    }
-
-    private async connectWithCallback(callback: (error: Error) => void): Promise<void> {
-      const error = await this.connectToPrimary().then(
-        () => undefined,
-        (failure: Error) => failure,
-      )
-      // The type of pg's callback has no call without an error.
-      callback(error as Error)
-    }
-
-    private async connectToPrimary(): Promise<this> {
-      Object.assign(this, await findPrimary())
-      await super.connect()
-      return this
+      if (!callback) {
+        return new Promise((resolve, reject) => {
+          this.connect((error?: Error) => (error ? reject(error) : resolve(this)))
+        })
+      }
+      // In the same turn as pg's: the pool listens for errors from then on, and the server may end the connection.
+      const settle = (error: Error): void => callback(markUnavailable(error))
+      if (!findPrimary) return super.connect(settle)
+      void findPrimary().then((host) => {
+        Object.assign(this, host)
+        return super.connect(settle)
+      }, settle)
     }
   }
   return {

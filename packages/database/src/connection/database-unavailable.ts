@@ -17,6 +17,17 @@ const UNAVAILABLE_KINDS = /^(ConnectionClosed|DatabaseNotReachable|SocketTimeout
 const UNAVAILABLE_MESSAGES =
   /^(Query read timeout|timeout e(xceeded|xpired)|Connection terminated|Client was closed|Client has encountered a connection error|connection is closed|Cannot use a pool after calling end)/i
 
+const failuresToConnect = new WeakSet<object>()
+
+/**
+ * Marks the error with which connecting failed: it means that the database is unavailable, whatever it is, such as a
+ * certificate that has expired. Without an error, does nothing.
+ */
+export function markUnavailable<Failure extends Error | undefined>(error: Failure): Failure {
+  if (error) failuresToConnect.add(error)
+  return error
+}
+
 /**
  * Whether the error means that the database cannot answer now, and not that a statement is wrong: the caller may retry,
  * and an API answers 503. Also checks the error's causes, because Prisma wraps the driver's errors.
@@ -24,6 +35,7 @@ const UNAVAILABLE_MESSAGES =
 export function isDatabaseUnavailable(error: unknown): boolean {
   for (let seen: unknown = error, depth = 0; seen !== undefined && seen !== null && depth < 6; depth += 1) {
     if (typeof seen !== 'object') return false
+    if (failuresToConnect.has(seen)) return true
     const { code, originalCode, kind, message, cause } = seen as Record<string, unknown>
     if (typeof kind === 'string' && UNAVAILABLE_KINDS.test(kind)) return true
     for (const candidate of [code, originalCode]) {
