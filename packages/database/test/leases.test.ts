@@ -206,6 +206,25 @@ test.each(manyKinds.filter(([, { skipsLocked }]) => !skipsLocked))(
   },
 )
 
+test('releasing several sessions parks each for its own time, and queues only its own run', async () => {
+  const [parked, second, lost] = [await leaseRun(), await leaseRun(), await leaseRun()]
+  const ended = { lease: second.lease, number: 1, status: 'succeeded' as const, error: null, shouldClaimNext: true }
+  await finishRuns(db, 'a', [ended])
+  await acquireExpired('b', lost.lease.sessionId)
+  await releaseSessions(db, 'a', [{ ...parked.lease, parkedMs: 600_000 }, second.lease, lost.lease])
+  const { rows } = await db.pool.query(
+    `SELECT lease_owner, waiting_since BETWEEN now() + interval '9 minutes' AND now() + interval '11 minutes' AS is_parked,
+       (SELECT array_agg(status ORDER BY number) FROM starts WHERE session_id = sessions.id) AS starts
+     FROM sessions ORDER BY array_position($1::uuid[], id)`,
+    [[parked, second, lost].map(({ lease }) => lease.sessionId)],
+  )
+  expect(rows).toEqual([
+    { lease_owner: null, is_parked: true, starts: ['queued', 'queued'] },
+    { lease_owner: null, is_parked: false, starts: ['succeeded', 'queued'] },
+    { lease_owner: 'b', is_parked: false, starts: ['running', 'queued'] },
+  ])
+})
+
 test('releasing does not decrement the attempts of a run that was not claimed', async () => {
   const { lease, runId } = await leaseRun()
   await db.pool.query("UPDATE starts SET status = 'queued', attempts = 0, started_at = NULL WHERE id = $1", [runId])
