@@ -375,6 +375,20 @@ describe('the sweep', () => {
 })
 
 describe('leases', () => {
+  test.each([
+    ['does not wait for the disk', 'off', async () => {}],
+    ['waits for the disk when a run has failed', 'on', useUpAttempts],
+  ])('the commit of an acquisition %s, and those after it do', async (_how, expected, prepare) => {
+    const { sessionId, startId } = await start(db, acme)
+    await prepare(startId)
+    using client = await beginTransaction(db.pool)
+    const synchronousCommit = async () => (await client.query('SHOW synchronous_commit')).rows[0].synchronous_commit
+    await acquireSessions({ pool: client as unknown as Database['pool'] }, runner('b'), [sessionId])
+    expect(await synchronousCommit()).toBe(expected)
+    await client.query('COMMIT')
+    expect(await synchronousCommit()).toBe('on')
+  })
+
   test.each(BOTH_WAYS)('acquiring sessions %s waits for no locked row: the others are leased', async (_how, take) => {
     const [locked, free] = await startMany(2)
     using client = await beginTransaction(db.pool)
