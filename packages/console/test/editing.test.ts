@@ -289,6 +289,20 @@ test('a schedule is saved, and its time zone is shown as it was saved, also one 
   expect((await owner.call('getWorkflow', { params })).auto_run).toMatchObject({ frequency: 'monthly', timing: null })
 })
 
+test('a workflow is started as scheduled again by a person who stays on the page because of what was typed', async () => {
+  const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/schedule`)
+  const countRuns = async () => (await owner.call('listRuns', { query: { workflow_id: workflowId } })).data.length
+  const before = await countRuns()
+  await page.getByLabel('Run on a schedule').check()
+  await press(page, 'Run now as scheduled')
+  await press(page, 'Stay here')
+  await press(page, 'Save')
+  await page.getByText('Saved.', { exact: true }).first().waitFor()
+  await press(page, 'Run now as scheduled')
+  await page.getByRole('heading', { name: 'Run of Forward orders' }).waitFor()
+  expect(await countRuns()).toBe(before + 2)
+})
+
 test('a new workflow whose answer was lost is saved as it was typed last', async () => {
   const { owner, page } = await open('/workflows/new')
   await page.getByLabel('Name').fill('Forward')

@@ -5,7 +5,7 @@ import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { findScrolledSideways } from './support/find-issues.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
-import { follow, show } from './support/show.ts'
+import { follow, settle, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -281,6 +281,29 @@ test('two people who save the same thing see both versions, and unsaved changes 
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Leave without saving').click()
   await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
+})
+
+test('a person who stays on a page because of what was typed also stays in its organization', async () => {
+  const { page, email } = await newOwner()
+  const { organizationId } = await service.signIn()
+  await service.db.pool.query(
+    `INSERT INTO users (id, organization_id, email, first_name, last_name, account_id, role)
+     SELECT $1, $2, email, first_name, last_name, account_id, 'member' FROM users WHERE email = $3`,
+    [randomUUID(), organizationId, email],
+  )
+  await show(page, '/workflows/new')
+  await field(page, 'Name').fill('Count parcels')
+  await field(page, 'Task').fill('Do it.')
+  const changes: string[] = []
+  page.on('request', (request) => changes.push(new URL(request.url()).pathname))
+  await button(page, 'Organization: Acme').click()
+  await page.getByRole('menuitem', { name: 'Acme' }).click()
+  await button(page, 'Stay here').click()
+  // It leaves the page.
+  await button(page, 'Create workflow').click()
+  await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
+  await settle(page)
+  expect(changes).not.toContain(APP_ROUTES.switchOrganization.path)
 })
 
 test('what changes before the stream of hints is open is shown once it is', async () => {

@@ -1,4 +1,4 @@
-import { useBlocker } from '@tanstack/react-router'
+import { useBlocker, useRouter } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { AppError, describeError, invalidFields } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
@@ -78,6 +78,7 @@ const currentOf = (reason: unknown): unknown =>
 function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; asksToLeave: boolean; isDialog: boolean }) {
   const { isDirty, isSaving, asksToLeave, isDialog } = form
   const [close, setClose] = useState<() => void>()
+  const router = useRouter()
   // Read by the blocker when a navigation begins, which may be in the same event as a save.
   const isDirtyRef = useRef(isDirty)
   useLayoutEffect(() => {
@@ -90,12 +91,18 @@ function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; asksToLeav
     enableBeforeUnload: shouldWarn,
     withResolver: true,
   })
+  function stay() {
+    if (close) return setClose(undefined)
+    blocker.reset?.()
+    // Until the next one, the router would leave pending what waits for the navigation, such as a button.
+    void router.load()
+  }
   return {
     isDirtyRef,
     blocker: {
       isBlocked: blocker.status === 'blocked' || close !== undefined,
       leave: () => (close ? close() : blocker.proceed?.()),
-      stay: () => (close ? setClose(undefined) : blocker.reset?.()),
+      stay,
     },
     /** Closes the dialog of the form; asks first if something was typed. */
     closing: (closeDialog: () => void) => () => (isDirty && asksToLeave ? setClose(() => closeDialog) : closeDialog()),

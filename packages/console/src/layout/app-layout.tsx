@@ -142,7 +142,7 @@ const colorOf = (id: string) => `oklch(0.5 0.13 ${parseInt(id.slice(-4), 16) % 3
 
 function OrganizationMenu() {
   const me = useMe()
-  const navigate = useNavigate()
+  const router = useRouter()
   const name = (
     <>
       <span className="avatar" aria-hidden="true" style={{ background: colorOf(me.organization.id) }}>
@@ -166,7 +166,9 @@ function OrganizationMenu() {
       items={others.map((organization) => ({
         label: organization.name,
         onClick: async () => {
-          await navigate({ to: '/' })
+          await router.navigate({ to: '/' })
+          // Stayed, because of what was typed.
+          if (router.latestLocation.pathname !== '/') return
           await callConfirmed('switchOrganization', { body: { organization_id: organization.id } })
           // Nothing that was read or typed of the one before is left.
           window.location.assign('/')

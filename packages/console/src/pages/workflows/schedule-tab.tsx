@@ -59,10 +59,11 @@ export function WorkflowSchedulePage() {
       return (await mutate('saveAutoRun', { params, body })).auto_run
     },
   })
-  // Repeated with the same id, because its answer was lost, it starts nothing. A start leaves this page.
-  const [startId] = useState(newId)
+  // Repeated with the same id, because its answer was lost, it starts nothing.
+  const [startId, setStartId] = useState(newId)
   const startNow = async () => {
     const { run_id: runId } = await mutate('startScheduled', { params, body: { id: startId } })
+    setStartId(newId())
     await navigate(linkTo('run', runId))
   }
   const { enabled, frequency } = form.values
