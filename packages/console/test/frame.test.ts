@@ -306,6 +306,34 @@ test('a person who stays on a page because of what was typed also stays in its o
   expect(changes).not.toContain(APP_ROUTES.switchOrganization.path)
 })
 
+test('a person who signs out is asked about what was typed while it can still be saved', async () => {
+  const { page } = await open('/workflows/new')
+  const signOut = async () => {
+    await button(page, 'Account: The owner').click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  }
+  await field(page, 'Name').fill('Count parcels')
+  await field(page, 'Task').fill('Do it.')
+  await signOut()
+  await button(page, 'Stay here').click()
+  await button(page, 'Create workflow').click()
+  await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
+  // Without an answer the person is signed in as before, and is told so.
+  await page.route(`**${APP_ROUTES.signOut.path}`, (route) => route.abort(), { times: 1 })
+  browser.expectProblem(/ERR_FAILED/)
+  await signOut()
+  await page.getByText('The server cannot be reached. Check your connection, then try again.').waitFor()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  const ended = page.waitForResponse(`**${APP_ROUTES.signOut.path}`)
+  await signOut()
+  await ended
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  browser.expectProblem(/401/)
+  await page.goto('/keys')
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(page.url()).toBe(`${service.url}/sign-in?next=%2Fkeys`)
+})
+
 test('what changes before the stream of hints is open is shown once it is', async () => {
   const { owner, page, workflowId } = await openFilled()
   const other = await browser.reusePage(owner.context)

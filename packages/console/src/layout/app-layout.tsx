@@ -181,13 +181,21 @@ function OrganizationMenu() {
 function AccountMenu() {
   const me = useMe()
   const navigate = useNavigate()
+  const router = useRouter()
   async function signOut() {
-    await call('signOut', {}).catch((error: unknown) => {
-      // Another tab has signed out already.
-      if (!(error instanceof AppError && error.code === 'unauthorized')) throw error
-    })
-    queryClient.clear()
+    // Before the sign-in ends: a person who stays because of what was typed can save it.
     await navigate({ to: '/sign-in' })
+    if (router.latestLocation.pathname !== '/sign-in') return
+    try {
+      await call('signOut', {})
+    } catch (error) {
+      // Another tab has signed out already.
+      if (!(error instanceof AppError && error.code === 'unauthorized')) {
+        await navigate({ to: '/' })
+        throw error
+      }
+    }
+    queryClient.clear()
   }
   return (
     <Menu
