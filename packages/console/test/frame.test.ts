@@ -180,6 +180,16 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await page.getByRole('heading', { name: 'Weekly report' }).waitFor()
 })
 
+test('a newer link works in the tab in which an older one could not be used', async () => {
+  browser.expectProblem(/40[04]/)
+  const page = await newVisitor()
+  await page.goto('/setup#no-such-token')
+  await page.getByRole('heading', { name: 'This link cannot be used' }).waitFor()
+  // Only the fragment differs: the browser does not load the page again.
+  await setUp(service.db, page)
+  expect(new URL(page.url()).pathname).toBe('/')
+})
+
 test('an invited person joins with the link and sees no admin pages', async () => {
   browser.expectProblem(/401/)
   const { page } = await newOwner()

@@ -130,10 +130,18 @@ interface LinkProps {
   link: AppAnswer<'openLink'>
 }
 
+/** The token is in the fragment, which is not sent to the server with the page. */
+const readToken = () => decodeURIComponent(location.hash.slice(1))
+
 /** Shows a link's page once the link is known to be usable. */
 function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
-  // The token is in the fragment, which is not sent to the server with the page.
-  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)))
+  const [token, setToken] = useState(readToken)
+  useEffect(() => {
+    // Another link that is opened in the same tab changes only the fragment, for which the browser loads nothing.
+    const onChange = () => setToken(readToken())
+    window.addEventListener('hashchange', onChange)
+    return () => window.removeEventListener('hashchange', onChange)
+  }, [])
   const link = useQuery({
     queryKey: ['openLink', token],
     queryFn: () => call('openLink', { body: { token } }),
@@ -142,7 +150,7 @@ function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
     refetchOnWindowFocus: false,
   })
   const error = token ? link.error : new AppError(404, {})
-  if (!error) return <Loaded query={link}>{(data) => <Content token={token} link={data} />}</Loaded>
+  if (!error) return <Loaded query={link}>{(data) => <Content key={token} token={token} link={data} />}</Loaded>
   const isUnusable = error instanceof AppError && error.status >= 400 && error.status < 500 && error.status !== 429
   return (
     <EntryPage title="This link cannot be used">
