@@ -344,6 +344,18 @@ test('a person who signs out is asked about what was typed while it can still be
   expect(page.url()).toBe(`${service.url}/sign-in?next=%2Fkeys`)
 })
 
+test('the deletion of an organization leaves its page, also while a new name of it is typed', async () => {
+  browser.expectProblem(/401/)
+  const { page } = await newOwner()
+  await follow(page, '/organization')
+  await field(page, 'Name').fill('Apex')
+  await button(page, 'Delete the organization').click()
+  await page.getByLabel('Type “Acme” to confirm').fill('Acme')
+  await button(page, 'Delete everything').click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(await page.getByRole('dialog').count()).toBe(0)
+})
+
 test('what changes before the stream of hints is open is shown once it is', async () => {
   const { owner, page, workflowId } = await openFilled()
   const other = await browser.reusePage(owner.context)

@@ -36,7 +36,8 @@ function Details({ organization }: { organization: Organization }) {
       onConfirm: async () => {
         await callConfirmed('deleteOrganization', { body: { name } })
         queryClient.clear()
-        await navigate({ to: '/sign-in' })
+        // What was typed on the page was of what is deleted.
+        await navigate({ to: '/sign-in', ignoreBlocker: true })
       },
     })
   return (
