@@ -234,6 +234,35 @@ test('a try says which sources get the payload at once, and which only after an 
   expect(await findIssues(page)).toEqual([])
 })
 
+test('a try whose result cannot be read says why, and that another one has replaced it only if that is so', async () => {
+  browser.expectProblem(/503|404/)
+  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/try`)
+  const replaced = page.getByText('A later trial of this workflow has replaced this one.')
+  const error = { code: 'database_unavailable', message: 'The database does not answer. Try again.' }
+  let isDown = true
+  await page.route('**/trials/*', async (route) => {
+    if (isDown && route.request().method() === 'GET') await route.fulfill({ status: 503, json: { error } })
+    else await route.fallback()
+  })
+  await press(page, 'Try without sending')
+  await page.getByText(error.message).waitFor()
+  expect(await replaced.count()).toBe(0)
+  isDown = false
+  await page.getByText('The run would send 1 payload.').waitFor()
+  // Another person tries the workflow while the run is planned.
+  let reads = 0
+  await page.route('**/trials/*', async (route) => {
+    if (route.request().method() !== 'GET') return await route.fallback()
+    reads += 1
+    const gone = { error: { code: 'not_found', message: 'There is no such trial.' } }
+    if (reads > 1) return await route.fulfill({ status: 404, json: gone })
+    const response = await route.fetch()
+    await route.fulfill({ response, json: { ...((await response.json()) as object), finished_at: null } })
+  })
+  await press(page, 'Try without sending')
+  await replaced.waitFor()
+})
+
 test('a run whose payload is incomplete names what it lacks, leads to the rule that it needs, and starts again with it', async () => {
   const { owner, page, workflowId } = await openFilled()
   const failWith = async (context: string) => {

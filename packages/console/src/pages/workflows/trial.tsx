@@ -1,7 +1,7 @@
 import type { NewJournalStep, ToolResultStep, TrialOut } from '@workflow-service/contract'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { mutate, newId, queryFor, useRead } from '../../api/index.ts'
+import { AppError, describeError, mutate, newId, queryFor, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Notice, Section } from '../../components/page.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
@@ -36,11 +36,11 @@ export function useTrial() {
       setId(body.id)
     },
     isPlanning: id !== undefined && !trial?.finished_at && !query.error,
-    result: id === undefined ? null : <TrialResult trial={trial} hasFailed={query.error !== null} />,
+    result: id === undefined ? null : <TrialResult trial={trial} problem={query.error} />,
   }
 }
 
-function TrialResult({ trial, hasFailed }: { trial: TrialOut | undefined; hasFailed: boolean }) {
+function TrialResult({ trial, problem }: { trial: TrialOut | undefined; problem: Error | null }) {
   const { id: workflowId } = useWorkflow()
   const steps = (trial?.steps ?? []) as unknown as NewJournalStep[]
   const results = new Map(steps.flatMap(({ kind, data }) => (kind === 'tool_result' ? [[data.call_id, data]] : [])))
@@ -60,8 +60,12 @@ function TrialResult({ trial, hasFailed }: { trial: TrialOut | undefined; hasFai
       }
     >
       <div role="status">
-        {hasFailed && !trial ? (
-          <Notice kind="warning">A later trial of this workflow has replaced this one.</Notice>
+        {problem && !trial?.finished_at ? (
+          <Notice kind="warning">
+            {problem instanceof AppError && problem.status === 404
+              ? 'A later trial of this workflow has replaced this one.'
+              : describeError(problem)}
+          </Notice>
         ) : !trial?.finished_at ? (
           <p className="muted">Planning the run. Nothing is sent.</p>
         ) : error ? (
