@@ -211,6 +211,24 @@ test('a trigger of another system starts nothing, shows what is kept as such, an
   }
 })
 
+test('a trigger that was deleted meanwhile is kept as the kind that it was', async () => {
+  browser.expectProblem(/409/)
+  const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/triggers`)
+  const id = randomUUID()
+  const kept = { trigger_source: { slug: 'email', name: 'Email' }, filters: { to: 'orders@acme.test' } }
+  await owner.saveTrigger(workflowId, { name: 'Mail', ...kept }, id)
+  await press(page, 'Edit Mail')
+  await page.getByLabel('Input message').fill('A mail:')
+  const params = { workflow_id: workflowId }
+  const find = async () => (await owner.call('getWorkflow', { params })).triggers.find((each) => each.id === id)
+  const version = (await find())?.version ?? ''
+  await owner.call('deleteTrigger', { params: { ...params, trigger_id: id }, query: { version } })
+  await press(page, 'Save')
+  await press(page, 'Keep mine')
+  await page.getByText('Saved.', { exact: true }).first().waitFor()
+  expect(await find()).toMatchObject({ ...kept, input_message: 'A mail:' })
+})
+
 test('a try says which sources get the payload at once, and which only after an approval', async () => {
   const { owner, page, workflowId } = await openFilled()
   for (const [name, approval] of [

@@ -121,8 +121,9 @@ function openTrigger(workflowId: string, trigger?: Trigger) {
     action: trigger ? 'Save' : 'Add trigger',
     async save(values, version) {
       const params = { workflow_id: workflowId, trigger_id: id }
-      // Read now: a manifest may have changed it since the dialog was opened.
-      const { id: _, ...stored } = (trigger && find(await call('getWorkflow', { params }))) ?? { id, ...NEW_TRIGGER }
+      // Read now: a manifest may have changed it since the dialog was opened. One that was deleted is made again.
+      const { id: _, ...stored } = (trigger && find(await call('getWorkflow', { params }))) ??
+        trigger ?? { id, ...NEW_TRIGGER }
       await mutate('saveTrigger', { params, body: { ...stored, ...values, version: version || null } })
     },
     fields: ({ field }) => (
