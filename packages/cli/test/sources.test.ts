@@ -315,6 +315,40 @@ describe('wf logs', () => {
     expect(await interrupt()).toMatchObject({ exitStatus: 130 })
     expect(bodies()).toEqual([undefined, 'A-2', 'A-4', 'A-3'])
   })
+
+  test.each(['--json', '--json --outcome timed_out'])(
+    '--follow %s prints what ends late, also beside later entries that have ended before',
+    async (options) => {
+      /** A payload of so many seconds ago. Resolves to what gives it an outcome. */
+      const record = async (orderId: string, secondsAgo: number) => {
+        const { rows } = await environment.db.pool.query<{ id: string }>(
+          `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, created_at)
+             SELECT gen_random_uuid(), organization_id, id, 'payload', 'in_flight', $2, 'r', now() - $3 * interval '1 s'
+             FROM webhook_sources WHERE id = $1 RETURNING id`,
+          [sourceId, { order_id: orderId }, secondsAgo],
+        )
+        return async (outcome: string) => {
+          const update = 'UPDATE deliveries SET outcome = $2, finished_at = now() WHERE id = $1'
+          await environment.db.pool.query(update, [rows[0]?.id, outcome])
+        }
+      }
+      const endSlow = await record('A-6', 25)
+      const endOther = await record('A-7', 12)
+      await endOther('accepted')
+      const endNext = await record('A-8', 2)
+      const args = ['logs', sourceId, '--follow', ...options.split(' ')]
+      const { output, interrupt } = watchWf(environment.env, args)
+      await waitUntilWatching(environment.db, 'deliveries')
+      await endNext('timed_out')
+      await waitUntil(() => output().includes('A-8'))
+      await endSlow('timed_out')
+      await waitUntil(() => output().includes('A-6'))
+      await interrupt()
+      expect(output().match(/A-[678]/g)).toEqual([...(options === '--json' ? ['A-7'] : []), 'A-8', 'A-6'])
+      // Older than what is deleted before each test.
+      await environment.db.pool.query(`DELETE FROM deliveries WHERE request_id = 'r'`)
+    },
+  )
 })
 
 const resend = (...args: string[]) => wf(environment.env, ['deliveries', 'resend', ...args])

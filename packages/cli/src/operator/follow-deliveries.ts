@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PAYLOAD_DEADLINE_MS } from '@workflow-service/contract/limits'
 import {
   type DeliveryLogQuery,
   findWebhookSource,
@@ -13,11 +14,14 @@ import { findSource, openOrganization } from './find.ts'
 const POLL_MS = 1_000
 /** How far each poll reads back before the newest entry, because transactions commit out of order. */
 const OVERLAP_MS = 5_000
+/** How far the first read goes back, to what is still under way beside entries that have ended. */
+const FIRST_OVERLAP_MS = PAYLOAD_DEADLINE_MS + OVERLAP_MS
 const PAGE_SIZE = 100
 
 /**
  * Yields, every second until the signal, the entries of a log that finished since, oldest first and each one once. A
- * poll reads from the oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one.
+ * poll reads from the oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one. It reads every
+ * outcome, because what is under way may get that of the query.
  * @param newest The newest entries, newest first, of which those that are finished were shown already.
  */
 export async function* followDeliveries(
@@ -26,12 +30,15 @@ export async function* followDeliveries(
   newest: readonly LoggedDelivery[],
   signal: AbortSignal,
 ): AsyncGenerator<readonly LoggedDelivery[]> {
-  let newestMs = newest[0] ? timeOf(newest[0]) : (await readClock(ctx.db.pool)).getTime()
+  const { outcome: wanted, ...unfiltered } = query
+  // The newest entry with an outcome may be so old that a read from there would not end.
+  const isRecent = newest[0] !== undefined && wanted === undefined
+  let newestMs = isRecent ? timeOf(newest[0]!) : (await readClock(ctx.db.pool)).getTime()
   const read = async (sinceMs: number) => {
     const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
-    return await readAll(ctx, { ...query, since })
+    return await readAll(ctx, { ...unfiltered, since })
   }
-  let found: readonly LoggedDelivery[] = await read(newestMs - OVERLAP_MS)
+  let found: readonly LoggedDelivery[] = await read(newestMs - FIRST_OVERLAP_MS)
   // What is above the newest entry, or has finished, since `newest` was read is news.
   const listed = new Set(newest.map(({ id }) => id))
   const firstOld = found.findIndex(({ id }) => id === newest[0]?.id)
@@ -45,7 +52,8 @@ export async function* followDeliveries(
     const before = seen
     seen = new Set(finished.map(({ id }) => id))
     newestMs = Math.max(newestMs, ...found.map(timeOf))
-    yield finished.filter(({ id }) => !before.has(id)).toReversed()
+    const news = finished.filter(({ id, outcome }) => !before.has(id) && (wanted ?? outcome) === outcome)
+    yield news.toReversed()
   }
 }
 
