@@ -575,6 +575,22 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   expect(await read()).toMatchObject({ monthBudget: 20_000_000n, offeredModels: ['builtin'] })
 })
 
+test('a choice of no model for members is refused, because none would mean all', async () => {
+  const model = { data_region: 'eu', currency: 'EUR', organization_ids: [], reads: [], fallback: null }
+  await recordModels(service.db, [
+    { ...model, name: 'builtin', model: 'builtin', is_default: true },
+    { ...model, name: 'fast', model: 'openai:fast', is_default: false },
+  ])
+  const { owner, page } = await open('/organization')
+  const { id } = await owner.call('getOrganization')
+  await service.db.prisma.organization.update({ where: { id }, data: { offeredModels: ['builtin'] } })
+  await show(page, '/organization')
+  await page.getByLabel('The built-in agent').uncheck()
+  await press(page, 'Save models and budget')
+  await page.getByText('Choose at least one.').waitFor()
+  expect((await owner.call('getOrganization')).offered_models).toEqual(['builtin'])
+})
+
 test('a description with a condition leads to a filled-in rule, after which nothing is refused', async () => {
   const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
   await page.getByLabel('Task').fill('If the total is over 100, send it to Order intake.')

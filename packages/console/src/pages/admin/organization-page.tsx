@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { call, callConfirmed, queryClient, useMe, useRead, mutate } from '../../api/index.ts'
+import { call, callConfirmed, invalid, queryClient, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Table } from '../../components/data-list.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
@@ -103,6 +103,8 @@ function ModelsForm({ organization, names }: { organization: Organization; names
     })),
     save: async (values, version) => {
       const isAll = names.every((name) => values.offered_models.includes(name))
+      // An empty list is stored for all of them.
+      if (!isAll && values.offered_models.length === 0) throw invalid('offered_models', 'Choose at least one.')
       const body = {
         name: organization.name,
         month_budget: toMicros('month_budget', values.month_budget),
