@@ -155,6 +155,8 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       isDirtyRef.current = false
       const saved = (await save(values, savedVersion)) as { version?: string } | undefined
       setBase({ values, version: saved?.version ?? savedVersion })
+      // What was read since then is adopted: not before, because the form had unsaved values.
+      setSeen(latest)
       forget(values)
       if (savedText) toast(savedText)
     } catch (reason) {
