@@ -485,6 +485,16 @@ describe('wf after-restore', () => {
     expect(await afterRestore([], async () => 'yes')).toMatchObject({ exitStatus: 1 })
   })
 
+  test('refuses when a service has connected before the confirmation was entered', async () => {
+    const gateway = createDatabase({ url: database.url, applicationName: 'gateway' })
+    const ask = async () => {
+      await gateway.ping()
+      return 'restored'
+    }
+    expect(await afterRestore([], ask)).toMatchObject(failure('services use the database: gateway. Stop them first.'))
+    await gateway.close()
+  })
+
   test('says what it ended', async () => {
     const none = { runs: 0, deliveries: 0, schedules: 0, resend_jobs: 0 }
     expect((await afterRestore(['--yes', '--json'])).json()).toEqual(none)

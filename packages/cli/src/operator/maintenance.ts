@@ -1,6 +1,7 @@
 import {
   checkServer,
   createSecretBox,
+  type Database,
   endWorkAfterRestore,
   foldEmails,
   listConnectedServices,
@@ -68,14 +69,11 @@ export async function rotateAllSecrets(ctx: OperatorContext): Promise<CommandRes
 /** `wf after-restore` */
 export async function afterRestore(ctx: OperatorContext, options: { yes?: boolean }): Promise<CommandResult> {
   const { db } = ctx
-  const connected = await listConnectedServices(db)
-  if (connected.length > 0) {
-    throw new CliError(
-      `Nothing was changed, because services use the database: ${connected.join(', ')}. Stop them first.`,
-    )
-  }
+  await assertNoServices(db)
   const what = 'This ends every run that has not ended, as failed.'
   await confirm(ctx, options, { what, word: 'restored', refusal: 'Nothing was changed.' })
+  // The question may have been open for long.
+  await assertNoServices(db)
   const { runs, deliveries, schedules, resendJobs } = await endWorkAfterRestore(db)
   return {
     json: { runs, deliveries, schedules, resend_jobs: resendJobs },
@@ -83,4 +81,13 @@ export async function afterRestore(ctx: OperatorContext, options: { yes?: boolea
       `${runs} runs ended as failed, ${deliveries} deliveries became unknown, ${schedules} due schedules wait for their next time, ${resendJobs} jobs that send payloads again stopped.\n` +
       'Start the services now.\n',
   }
+}
+
+/** @throws CliError if services are connected. */
+async function assertNoServices(db: Database): Promise<void> {
+  const connected = await listConnectedServices(db)
+  if (connected.length === 0) return
+  throw new CliError(
+    `Nothing was changed, because services use the database: ${connected.join(', ')}. Stop them first.`,
+  )
 }
