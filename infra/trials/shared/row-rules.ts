@@ -10,7 +10,11 @@ const ROW_RULES: Readonly<Record<string, readonly string[]>> = {
     'is_open = (closed_at IS NULL)',
     '(lease_owner IS NULL) = (lease_until IS NULL)',
     'lease_epoch >= 0',
-    '(waiting_since IS NULL) = (last_finished_number = last_start_number)',
+    'waiting_since IS NOT NULL OR last_finished_number = last_start_number',
+    // Its next start waits for the payload of the cancelled one, which may have been deleted since.
+    `waiting_since IS NULL OR last_finished_number < last_start_number OR coalesce((
+       SELECT status = 'cancelled' FROM starts WHERE session_id = sessions.id AND number = last_finished_number
+     ), true)`,
   ],
   starts: [
     "status IN ('queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled')",

@@ -12,6 +12,7 @@ import {
   type NewStart,
   readSessionSummary,
   readWorkflowFile,
+  recordAppStart,
   recordStart,
   recordStarts,
   serializeStep,
@@ -158,6 +159,27 @@ describe('recordStart', () => {
     await recordStart(db, organizationId, toStart({ sessionId }))
     expect(await waiting()).toEqual(since)
   })
+
+  test.each([
+    ['the API', (id: string) => recordStart(db, organizationId, toStart({ sessionId: id }))],
+    [
+      'the application',
+      (id: string) => {
+        const principal = { organizationId, userId: null, name: 'operator', address: null }
+        const edit = { principal, requestId: 'r', workflowId: acme.workflowId }
+        return recordAppStart(db, { ...edit, runId: newId(), sessionId: id, context: 'go' })
+      },
+    ],
+  ])(
+    'through %s keeps the wait of a session without work for the payload of a cancelled run',
+    async (_of, recordIn) => {
+      const data = { id: newId(), organizationId, waitingSince: new Date(Date.now() + 30_000) }
+      await db.prisma.session.create({ data })
+      expect(await recordIn(data.id)).toMatchObject({ kind: 'accepted' })
+      const session = await db.prisma.session.findUniqueOrThrow({ where: { id: data.id } })
+      expect(session).toMatchObject({ lastStartNumber: 1n, waitingSince: data.waitingSince })
+    },
+  )
 
   test('rolls everything back when a constraint refuses one part', async () => {
     const taken = toStart()

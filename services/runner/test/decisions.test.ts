@@ -386,6 +386,30 @@ describe('a run that is cancelled', () => {
     expect(events).toMatchObject([{ action: 'run.cancelled', actorName: 'operator', targetName: 'Forward' }])
   })
 
+  test.each([
+    ['one that is accepted after it was', async (): Promise<unknown> => undefined],
+    ['one behind others that are cancelled, too', (two: AcceptedStart) => cancel(two)],
+    [
+      'one that is accepted after the others were cancelled together',
+      ({ sessionId: id }: AcceptedStart) => cancelQueuedRuns(fixture.db, viewer(), { kind: 'session', id }, by()),
+    ],
+  ])('while its payload is under way lets no start go ahead of that payload: %s', async (_which, cancelOthers) => {
+    const answer = holdNextAnswer()
+    await fixture.startRunner()
+    const one = await fixture.start(acme, { context: 'one' })
+    await endpoint.waitForRequests(1)
+    const follow = (context: string) => fixture.start(acme, { context, sessionId: one.sessionId })
+    const others = cancelOthers.length > 0 ? [await follow('two')] : []
+    await cancel(one)
+    for (const two of others) await cancelOthers(two)
+    const last = await follow('last')
+    const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
+    expect(session.waitingSince!.getTime()).toBeGreaterThan(Date.now() + 20_000)
+    answer()
+    await fixture.waitForRuns([last])
+    expect(payloads()).toEqual(['/orders one', '/orders last', '/audit last'])
+  })
+
   test('while it is queued is never begun, and the session goes on after it', async () => {
     const [one, two, three] = await startThree()
     expect(await cancel(two)).toMatchObject({ kind: 'cancelled' })

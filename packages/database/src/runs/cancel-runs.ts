@@ -134,11 +134,14 @@ async function cancelStarts(
     [ids, userId, name],
   )
   // A session moves past its ended starts, and its runner loses the lease. Where an earlier start has not ended, the
-  // session comes to the cancelled one later. A resume of a source must not end its wait for a payload in flight.
+  // session comes to the cancelled one later. A resume of a source must not end its wait for a payload in flight, nor
+  // must a start that was never begun, and is cancelled while it waits for that payload; without another start,
+  // `waiting_since` keeps the wait for the next one.
   await client.query(
     `UPDATE sessions SET last_finished_number = past.number, lease_owner = NULL, lease_until = NULL,
        lease_epoch = lease_epoch + 1, paused_source_id = NULL,
-       waiting_since = CASE WHEN last_start_number > past.number THEN greatest(now(), past.quiet_at) END
+       waiting_since = CASE WHEN last_start_number > past.number OR past.quiet_at > now()
+         THEN greatest(now(), past.quiet_at) END
      FROM (
        SELECT session.id,
          coalesce((
@@ -147,9 +150,11 @@ async function cancelStarts(
            ORDER BY number LIMIT 1
          ), session.last_start_number) AS number,
          (
-           SELECT max(deliveries.created_at) + interval '${IN_FLIGHT_SECONDS} s' FROM starts
-           JOIN deliveries ON deliveries.run_id = starts.id AND deliveries.outcome = 'in_flight'
-           WHERE starts.session_id = session.id AND starts.number = session.last_finished_number + 1
+           SELECT CASE WHEN started_at IS NULL THEN session.waiting_since ELSE (
+             SELECT max(deliveries.created_at) + interval '${IN_FLIGHT_SECONDS} s' FROM deliveries
+             WHERE deliveries.run_id = starts.id AND deliveries.outcome = 'in_flight'
+           ) END
+           FROM starts WHERE session_id = session.id AND number = session.last_finished_number + 1
          ) AS quiet_at
        FROM sessions AS session WHERE session.id = ANY ($1::uuid[])
      ) AS past

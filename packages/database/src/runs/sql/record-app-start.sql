@@ -28,7 +28,8 @@ counted AS (
   UPDATE sessions SET
     last_start_number = last_start_number + 1,
     last_used_at = now(),
-    waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since ELSE now() END
+    waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since
+      ELSE greatest(now(), waiting_since) END
   FROM checked WHERE kind = 'accepted' AND NOT $4 AND sessions.id = $5
   RETURNING last_start_number
 ),

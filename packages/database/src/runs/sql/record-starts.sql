@@ -91,7 +91,8 @@ counted AS (
   UPDATE sessions SET
     last_start_number = last_start_number + added.starts,
     last_used_at = now(),
-    waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since ELSE now() END
+    waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since
+      ELSE greatest(now(), waiting_since) END
   FROM (
     SELECT session_id, count(*) AS starts FROM outcome
     WHERE kind = 'accepted' GROUP BY session_id
