@@ -76,6 +76,9 @@ const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails>
     return session.pausedSourceId !== null && session.leaseOwner === null ? await fixture.run(startId) : undefined
   })
 
+const startWaitBefore3Days = ({ startId }: AcceptedStart) =>
+  fixture.db.pool.query(`UPDATE run_steps SET created_at = created_at - interval '3 days' WHERE run_id = $1`, [startId])
+
 describe('a paused source', () => {
   test('lets runs wait without a lease, whichever runner comes, and each is sent once and in order after', async () => {
     await setPaused(true)
@@ -104,10 +107,7 @@ describe('a paused source', () => {
     await fixture.startRunner()
     const one = await fixture.start(acme, { context: 'one' })
     await untilParked(one)
-    const { pool } = fixture.db
-    await pool.query(`UPDATE run_steps SET created_at = created_at - interval '3 days' WHERE run_id = $1`, [
-      one.startId,
-    ])
+    await startWaitBefore3Days(one)
     await wakeNow(one)
     const [run] = await fixture.waitForRuns([one])
     expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
@@ -207,6 +207,21 @@ describe('a payload to a source that asks for approval', () => {
     expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
     const expired = { where: { organizationId: acme.organizationId, action: 'delivery.expired' } }
     expect(await fixture.db.prisma.auditEvent.count(expired)).toBe(1)
+  })
+
+  test('is sent when it is approved just before its time is over, although a runner has begun to look', async () => {
+    const [one] = await startWaiting('Audit log')
+    await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [one.startId])
+    await inTransaction(fixture.db, async (client) => {
+      // What a decision has written that began in time, and that waited for the lock of the session.
+      const decided = `status = 'approved', decided_at = now(), decided_by_name = 'Ada'`
+      await client.query(`UPDATE approvals SET ${decided} WHERE run_id = $1`, [one.startId])
+      await wakeNow(one)
+      await untilLocked(fixture.db.pool, `status = 'expired'`)
+    })
+    const [run] = await fixture.waitForRuns([one])
+    expect(run).toMatchObject({ status: 'succeeded', approvals: [{ status: 'approved', decided_by: 'Ada' }] })
+    expect(payloads()).toEqual(['/orders one', '/audit one'])
   })
 
   test('asks together with the planned payloads after it; an approval of one sends it in its turn', async () => {

@@ -153,8 +153,7 @@ export async function readApproval(
   const { rows } = await runStatement(db, READ_APPROVAL, values)
   const [row] = rows
   if (!row) return undefined
-  const { isOverdue, ...state } = row
-  if (!isOverdue) return state
+  if (!row.isOverdue) return toState(row)
   return await inTransaction(db, async (client) => {
     const { rows: expired } = await client.query<{ sourceName: string }>(
       `UPDATE approvals SET status = 'expired', decided_at = now()
@@ -162,16 +161,23 @@ export async function readApproval(
       values,
     )
     const [approval] = expired
-    if (approval) {
-      await recordAuditEvent(client, {
-        actor: { kind: 'service', name: 'runner' },
-        organizationId,
-        action: 'delivery.expired',
-        target: { kind: 'delivery', id: deliveryId, name: approval.sourceName },
-      })
+    // Decided meanwhile, by a transaction that began in time: the decision counts.
+    if (!approval) {
+      const [decided] = (await runStatement({ pool: client }, READ_APPROVAL, values)).rows
+      return decided && toState(decided)
     }
+    await recordAuditEvent(client, {
+      actor: { kind: 'service', name: 'runner' },
+      organizationId,
+      action: 'delivery.expired',
+      target: { kind: 'delivery', id: deliveryId, name: approval.sourceName },
+    })
     return { status: 'expired', decidedBy: null, reason: null, payload: null }
   })
+}
+
+function toState({ isOverdue: _isOverdue, ...state }: RowOfStatement<typeof READ_APPROVAL>): ApprovalState {
+  return state
 }
 
 /** Whether an approval was requested for the delivery, of any organization. */
