@@ -240,7 +240,7 @@ test('wf runs approve and wf runs decline decide on all waiting payloads, or on 
   expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })
   expect((rest.json() as { delivery_ids: string[] }).delivery_ids.toSorted()).toEqual(others.toSorted())
   expect(await run('runs', 'approve', runId)).toMatchObject(
-    failure(`Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`),
+    failure(`Error: Run ${runId} does not wait for an approval: it was decided, it expired, or the run has ended.\n`),
   )
   expect(await run('runs', 'approve', runIds[0]!)).toMatchObject({ exitStatus: 1 })
   const actors = await environment.db.prisma.auditEvent.findMany({ where: { targetId: { in: [first!, ...others] } } })

@@ -44,7 +44,7 @@ const ERRORS = {
   lease_lost: [409, INTERNAL, "the lease's epoch is not the current one"],
   approval_required: [409, INTERNAL, 'the payload needs the approval of a person'],
   run_ended: [409, INTERNAL_AND_APP, 'the run has ended: it cannot be cancelled'],
-  not_waiting: [409, APP, 'the payload was decided, or its approval expired'],
+  not_waiting: [409, APP, 'the payload was decided, its approval expired, or its run has ended'],
   changed_meanwhile: [409, APP, 'saved since the edited version was read; `current` has the object as it is now'],
   email_taken: [409, APP, 'another account or user has the email address'],
   last_owner: [409, APP, 'the organization would have no owner'],

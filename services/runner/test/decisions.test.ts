@@ -224,6 +224,21 @@ describe('a payload to a source that asks for approval', () => {
     expect(payloads()).toEqual(['/orders one', '/audit one'])
   })
 
+  test('can no longer be decided once its run has failed, since nothing would be sent', async () => {
+    await setApproval('Audit log', 'always')
+    const [one, { approvals }] = await startWaiting()
+    await setPaused(true)
+    await decide(one, 'approved', { deliveryId: approvals[0]!.delivery_id })
+    await untilParked(one)
+    await startWaitBefore3Days(one)
+    await wakeNow(one)
+    const [run] = await fixture.waitForRuns([one])
+    expect(run!.error).toMatch(/^source_paused: /)
+    expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
+    const approved = { organizationId: acme.organizationId, action: 'delivery.approved' }
+    expect(await fixture.db.prisma.auditEvent.count({ where: approved })).toBe(1)
+  })
+
   test('asks together with the planned payloads after it; an approval of one sends it in its turn', async () => {
     await setApproval('Audit log', 'always')
     const [one, { approvals }] = await startWaiting()

@@ -64,7 +64,7 @@ async function decide(
   const what = deliveryId === undefined ? `Run ${runId}` : `Delivery ${deliveryId}`
   if (outcome.kind === 'not_found') throw new CliError(`${what} has asked for no approval.`)
   if (outcome.kind === 'not_waiting') {
-    throw new CliError(`${what} does not wait for an approval: it was decided, or it expired.`)
+    throw new CliError(`${what} does not wait for an approval: it was decided, it expired, or the run has ended.`)
   }
   if (outcome.kind === 'invalid') throw new CliError(outcome.reason)
   const { deliveryIds } = outcome

@@ -528,7 +528,7 @@ export const APP_OPERATIONS = completeRows({
     access: 'admin',
     summary: 'Approve a payload',
     description:
-      'The run continues and sends exactly this payload, or the edited one. 409 `not_waiting` if it was decided or expired.',
+      'The run continues and sends exactly this payload, or the edited one. 409 `not_waiting` if it was decided or expired, or the run has ended.',
     body: runs.ApproveIn,
     bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
     success: ok(runs.RunDetailOut),
@@ -536,7 +536,8 @@ export const APP_OPERATIONS = completeRows({
   declineDelivery: {
     access: 'admin',
     summary: 'Decline a payload',
-    description: 'It is never sent, and the run continues without it. 409 `not_waiting` if it was decided or expired.',
+    description:
+      'It is never sent, and the run continues without it. 409 `not_waiting` if it was decided or expired, or the run has ended.',
     body: runs.DeclineIn,
     success: ok(runs.RunDetailOut),
   },

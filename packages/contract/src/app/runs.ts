@@ -123,7 +123,7 @@ export const DecideIn = Closed('DecideIn', 'One decision on several payloads.', 
 })
 export const DecideOut = Closed('DecideOut', 'What was decided.', {
   decided: Int('How many.'),
-  not_waiting: Int('How many were decided before, or have expired.'),
+  not_waiting: Int('How many were decided before, have expired, or are of a run that has ended.'),
 })
 export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and deliveries.', {
   ...RunOut.properties,

@@ -200,7 +200,7 @@ export type DecisionOutcome =
   | { readonly kind: 'decided'; readonly runId: string; readonly sessionId: string; readonly deliveryIds: string[] }
   /** No such run or payload asked for an approval. */
   | { readonly kind: 'not_found' }
-  /** All were decided, or have expired. */
+  /** All were decided, or have expired, or the run has ended: nothing more of it is sent. */
   | { readonly kind: 'not_waiting' }
   /** The edited payload does not follow the example of the source. Nothing was decided. */
   | { readonly kind: 'invalid'; readonly reason: string }
@@ -249,7 +249,7 @@ export async function decideApprovals(
       `UPDATE approvals SET status = $4, reason = $5, decided_at = now(), decided_by = $6, decided_by_name = $7,
          edited_body = $8
        WHERE organization_id = $1 AND run_id = $2 AND ($3::uuid IS NULL OR delivery_id = $3)
-         AND status = 'waiting' AND expires_at > now()
+         AND status = 'waiting' AND expires_at > now() AND (SELECT finished_at FROM starts WHERE id = $2) IS NULL
        RETURNING delivery_id AS "deliveryId", source_name AS "sourceName", (
          SELECT endpoint_url FROM webhook_sources AS source
          WHERE source.organization_id = $1 AND source.id = approvals.source_id

@@ -73,7 +73,8 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
 /** The payloads of one run that wait. */
 export function Approvals({ run }: { run: RunDetailOut }) {
   const waiting = run.approvals.filter(({ status }) => status === 'waiting')
-  if (waiting.length === 0) return null
+  // A run that has failed sends no more.
+  if (waiting.length === 0 || run.finished_at !== null) return null
   return (
     <Section
       title="Waiting for approval"

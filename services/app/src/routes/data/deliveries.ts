@@ -58,7 +58,10 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
     const outcome = await decide(request, { ...decision, deliveryId: request.params.delivery_id })
     if (outcome.kind === 'not_found') throw notFound('Delivery')
     if (outcome.kind === 'not_waiting') {
-      throw new ApiError('not_waiting', 'This payload does not wait for an approval: it was decided, or it expired.')
+      throw new ApiError(
+        'not_waiting',
+        'This payload does not wait for an approval: it was decided, it expired, or its run has ended.',
+      )
     }
     if (outcome.kind === 'invalid') {
       const details = [{ field: 'payload', code: 'value_error', message: outcome.reason }]
