@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { LookupForAgent, SourceForAgent } from '@workflow-service/database'
 import { webhookSource } from '../../../test/support/in-memory-run.ts'
 import type { AgentRun } from '../agent.ts'
+import { RunParkedError } from '../../run-errors.ts'
 import { SOURCES_PER_READ } from '../read-in-parts.ts'
 import { selectSources } from './select-sources.ts'
 
@@ -135,4 +136,10 @@ describe('the webhook sources that a model can use', () => {
     expect([available.length, searchable.length]).toEqual([32, 69])
     expect(reads).toEqual([16, 16, 16])
   })
+})
+
+test('a model gets no tool of a source that the rules did not name when these were deleted since', async () => {
+  const { run } = runWith(numbered(3), 'Send it.', 'deliveries:\n  - to: Source 1')
+  const selecting = selectSources({ ...run, readFile: async () => undefined })
+  await expect(selecting).rejects.toBeInstanceOf(RunParkedError)
 })

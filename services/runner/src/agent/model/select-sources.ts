@@ -2,6 +2,7 @@ import { findNamedSources, RULES_FILE_NAME, truncateText } from '@workflow-servi
 import type { SourceForAgent, SourceName } from '@workflow-service/database'
 import type { AgentRun } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
+import { readRulesText } from '../rules/read-rules-text.ts'
 
 /**
  * Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found.
@@ -22,14 +23,15 @@ const MAX_EXAMPLE_BYTES = 2 * 1_048_576
  * `rules.yaml` names, and no others. If none is named: all of a few; of many, those that searches found, which are in
  * the journal; and none if a look-up is named, because what it answers must not decide where to send. Look-ups have
  * tools only if they are named.
+ * @throws RunParkedError as `readRulesText`.
  */
 export async function selectSources(
   run: Pick<AgentRun, 'run' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'>,
   foundIds: readonly string[] = [],
 ) {
   const sources = await run.listSources()
-  const { description, rulesFileId } = run.run.workflow
-  const rules = rulesFileId === null ? '' : ((await run.readFile(rulesFileId)) ?? '')
+  const { description } = run.run.workflow
+  const rules = (await readRulesText(run)) ?? ''
   const allLookups = await run.listLookups()
   const byId = new Map(sources.map((source) => [source.id, source]))
   // Of a source and a look-up with the same name, the source is named.

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { RunParkedError } from '../../run-errors.ts'
 import { builtinAgent as agent } from '../builtin/builtin-agent.ts'
 
 const bigDeals = webhookSource('Big deals', { channel: '#sales', cents: 1, customer: { name: 'Eve', email: '' } })
@@ -36,6 +37,24 @@ describe('the built-in agent with rules', () => {
       'Big deals: given by rules.yaml: customer, channel, cents; filled by name: customer',
     )
   })
+
+  test.each(['deleted', 'replaced by another file'])(
+    'sends nothing by the description if the rules were %s since the run was claimed, and has it claimed anew',
+    async (how) => {
+      const content = 'deliveries:\n  - to: Support desk\n    when: false'
+      const rulesFile = () => ({ id: randomUUID(), name: 'rules.yaml', path: [], content })
+      const options: InMemoryRunOptions = {
+        description: 'Send it to Support desk.',
+        context: 'Subject: Broken',
+        sources: [webhookSource('Support desk', { subject: 'Help' })],
+        files: [rulesFile()],
+      }
+      const run = createInMemoryRun(options)
+      options.files = how === 'deleted' ? [] : [rulesFile()]
+      await expect(run.execute(agent)).rejects.toBeInstanceOf(RunParkedError)
+      expect({ sent: run.sent, steps: run.steps }).toEqual({ sent: [], steps: [] })
+    },
+  )
 
   test.each([
     [

@@ -18,6 +18,7 @@ import { PlanError } from '../builtin/plan-error.ts'
 import { isContextObject, isLikeJson, type ReadContext, readContext } from '../builtin/read-context.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
+import { readRulesText } from './read-rules-text.ts'
 import { toContextValue, toRuleFields } from './rule-fields.ts'
 
 /** Parsing goes on for 2 ms at a time. */
@@ -25,16 +26,17 @@ const waitForTurn = createFairQueue()
 
 /**
  * Reads and compiles the workflow's rules; undefined if it has none.
- * @throws PlanError `rule_failed` if they cannot be used.
+ * @throws PlanError `rule_failed` if they cannot be used; RunParkedError as `readRulesText`.
  */
-export async function readRules({ run, readFile }: Pick<AgentRun, 'run' | 'readFile'>): Promise<Rules | undefined> {
-  const { rulesFileId, rulesLikeFiles } = run.workflow
+export async function readRules(agentRun: Pick<AgentRun, 'run' | 'readFile'>): Promise<Rules | undefined> {
+  const { run } = agentRun
+  const { rulesLikeFiles } = run.workflow
   for (const file of rulesLikeFiles ?? []) {
     // Stored before such names were refused. Its author relies on conditions that nothing would enforce.
     const error = findRulesNameError(file)
     if (error) throw new PlanError('rule_failed', `The name of a file ${error.message}`)
   }
-  const text = rulesFileId === null ? undefined : await readFile(rulesFileId)
+  const text = await readRulesText(agentRun)
   if (text === undefined) return undefined
   // CEL takes time to load, and most organizations have no rules.
   const { parseRules } = await import('@workflow-service/rules')

@@ -1,0 +1,22 @@
+import { RULES_FILE_NAME } from '@workflow-service/contract'
+import { RunParkedError } from '../../run-errors.ts'
+import type { AgentRun } from '../agent.ts'
+
+/** Until the run is claimed anew, with the workflow as it is then. */
+const REPLACED_PARK_MS = 1_000
+
+/**
+ * Reads the workflow's `rules.yaml`; undefined if it had none when the run was claimed.
+ * @throws RunParkedError if the file was deleted or replaced since: the description that was claimed with it must not
+ *   be followed without it.
+ */
+export async function readRulesText({
+  run,
+  readFile,
+}: Pick<AgentRun, 'run' | 'readFile'>): Promise<string | undefined> {
+  const { rulesFileId } = run.workflow
+  if (rulesFileId === null) return undefined
+  const text = await readFile(rulesFileId)
+  if (text === undefined) throw new RunParkedError(`${RULES_FILE_NAME} was deleted or replaced`, REPLACED_PARK_MS)
+  return text
+}
