@@ -33,10 +33,11 @@ export async function sendResendJobs(
   untilNextSecond = async (): Promise<void> => await pauseSecond(signal),
   turnMs = TURN_MS,
 ): Promise<void> {
-  const owner = randomUUID()
   let active = 0
   const work = async (): Promise<void> => {
     while (!signal.aborted) {
+      // Of this lease alone: once it has expired, this process may lease the job again, and both would count payloads.
+      const owner = randomUUID()
       const job = await leaseResendJob(ctx.db, owner)
       if (job) {
         active += 1

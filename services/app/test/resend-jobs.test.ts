@@ -127,6 +127,30 @@ describe('Payloads that are sent again together', () => {
     expect(received()).toEqual(orders)
   })
 
+  test('are all sent when the process was paused for longer than its lease, and leases the job a second time', async () => {
+    const orders = Array.from({ length: 6 }, (_, n) => `L${n}`)
+    for (const order of orders) await addFailed(order)
+    const other = await data.saveSource()
+    await addFailed('other', other)
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(({ json }) =>
+      ['L0', 'L1'].includes((json as { order_id: string }).order_id) ? answer.promise : { status: 204 },
+    )
+    const { body } = await create({ source_id: sourceId, per_second: 2 })
+    const { body: otherJob } = await create({ source_id: other })
+    await startSender()
+    // Its worker looks for other jobs from now on.
+    await untilEnded(otherJob.id)
+    await data.endpoint.waitForRequests(3)
+    const { pool } = data.app.db
+    await pool.query(`UPDATE resend_jobs SET lease_until = clock_timestamp() - interval '1 s' WHERE id = $1`, [body.id])
+    const leased = 'SELECT FROM resend_jobs WHERE id = $1 AND lease_until > now()'
+    await waitUntil(async () => (await pool.query(leased, [body.id])).rowCount === 1)
+    answer.resolve({ status: 204 })
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', done: 6, outcomes: { accepted: 6 } })
+    expect(received()).toEqual([...orders, 'other'])
+  })
+
   test('wait while their source is paused, without holding up others, and can be stopped then', async () => {
     const other = await data.saveSource()
     const stop = (id: string) => data.call('admin', 'stopResendJob', { params: { resend_job_id: id } })
