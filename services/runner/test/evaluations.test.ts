@@ -428,6 +428,21 @@ describe('a trial', () => {
     expect(claimed.map((each) => each?.run.context)).toEqual(['1', '4', '2', '3', undefined])
   })
 
+  test('waits while its organization is suspended, and does not hold up that of another one', async () => {
+    const other = await fixture.createOrganization()
+    for (const { organizationId, workflowId } of [acme, other]) {
+      const trial = { id: newId(), workflowId, userId: newId(), sessionId: null, context: organizationId, rules: null }
+      await recordTrial(fixture.db, { organizationId, memberId: null }, trial)
+    }
+    const suspend = (isSuspended: boolean) =>
+      fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+    const claim = async () => (await claimTrial(fixture.db, 60_000))?.run.context
+    await suspend(true)
+    expect([await claim(), await claim()]).toEqual([other.organizationId, undefined])
+    await suspend(false)
+    expect(await claim()).toBe(acme.organizationId)
+  })
+
   test('takes nothing from a process that lost it, as one that was paused did', async () => {
     const trial = { id: newId(), workflowId: acme.workflowId, userId: newId() }
     await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context: 'x', rules: null })

@@ -97,6 +97,7 @@ export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial 
            FROM trials WHERE finished_at IS NULL
          ) AS queue ON queue.id = trials.id
          WHERE finished_at IS NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())
+           AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = trials.organization_id)
          ORDER BY queue.number, created_at LIMIT 1 FOR UPDATE OF trials SKIP LOCKED
        ) RETURNING *
      ),
