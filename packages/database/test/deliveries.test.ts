@@ -4,6 +4,7 @@ import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/test
 import {
   acquireSessions,
   claimDeliveries,
+  countWaitingApprovals,
   createResendJob,
   type Database,
   deleteOldDeliveries,
@@ -12,6 +13,7 @@ import {
   type DeliveryResult,
   findDeliveryState,
   listDeliveries,
+  listWaitingApprovals,
   MAX_RESENDS,
   newId,
   operatorOf,
@@ -42,6 +44,25 @@ test('removeUnsentDelivery removes the claim that it names, and no later claim o
   await claimDeliveries(acme.db, [claim])
   expect(await removeUnsentDelivery(acme.db, first)).toBe(false)
   expect(await outcomeOf(claim.id)).toBe('in_flight')
+})
+
+test('a payload that waits for approval is listed, however many of runs that have failed are older', async () => {
+  const [failed, waiting] = [await start(acme.db, acme), await start(acme.db, acme)]
+  const { pool } = acme.db
+  await pool.query(`UPDATE starts SET status = 'failed', error = 'e: e', finished_at = now() WHERE id = $1`, [
+    failed.startId,
+  ])
+  const ask = ({ startId }: { startId: string }, count: number) =>
+    pool.query(
+      `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+       SELECT gen_random_uuid(), $1, $2, $3, 'Order intake', '{}', now() + interval '1 day' FROM generate_series(1, $4::int)`,
+      [acme.organizationId, startId, acme.sourceId, count],
+    )
+  await ask(failed, 1_001)
+  await ask(waiting, 1)
+  const viewer = { organizationId: acme.organizationId, memberId: null }
+  expect(await listWaitingApprovals(acme.db, viewer)).toMatchObject([{ run_id: waiting.startId }])
+  expect(await countWaitingApprovals(acme.db, viewer)).toBe(1)
 })
 
 test('deleteOldDeliveries keeps the deliveries of a run until it has ended, because it may be resumed', async () => {

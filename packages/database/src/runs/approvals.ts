@@ -311,9 +311,11 @@ const LISTED_BYTES = 16_384
 const WAITING = `
   FROM (
     SELECT * FROM approvals
-    WHERE organization_id = $1 AND status = 'waiting' AND expires_at > now() ORDER BY requested_at, delivery_id LIMIT 1000
+    WHERE organization_id = $1 AND status = 'waiting' AND expires_at > now()
+      AND (SELECT finished_at FROM starts WHERE starts.id = approvals.run_id) IS NULL
+    ORDER BY requested_at, delivery_id LIMIT 1000
   ) AS approval
-  JOIN starts AS start ON start.id = approval.run_id AND start.finished_at IS NULL
+  JOIN starts AS start ON start.id = approval.run_id
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 
 /** How many payloads wait that the viewer sees, at most 1,000. */
