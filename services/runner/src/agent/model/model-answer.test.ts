@@ -89,6 +89,12 @@ function callOpen(fields: unknown) {
 }
 
 describe('the arguments of a tool call', () => {
+  test('give no payload of any fields that has one of them twice: one of its values would be lost', () => {
+    const twice = ['a', 'b', 'a'].map((name, value) => ({ name, value }))
+    expect(callOpen(twice)).toMatchObject({ fault: expect.stringContaining('each name once') })
+    expect(callOpen(twice.slice(1))).toMatchObject({ fault: null, payload: { a: 2, b: 1 } })
+  })
+
   test.each([['text'], [5], [true], [[1]], [[{ name: 'a' }]]])('give no payload of any fields from %j', (fields) => {
     expect(callOpen(fields)).toMatchObject({ fault: expect.stringContaining('fields must be a list of objects') })
     expect(callOpen([{ name: 'a', value: fields }])).toMatchObject({ fault: null, payload: { a: fields } })

@@ -109,7 +109,10 @@ function toCall(
   if (fault !== null || !toPayload) return { ...call, fault }
   const payload = toPayload(value)
   if (!isJsonObject(payload)) {
-    return { ...call, fault: refused(value, 'fields must be a list of objects with name and value').fault }
+    return {
+      ...call,
+      fault: refused(value, 'fields must be a list of objects with name and value, each name once').fault,
+    }
   }
   return { ...call, ...(payload === value ? {} : { payload }), fault }
 }

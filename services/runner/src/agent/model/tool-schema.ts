@@ -213,7 +213,7 @@ function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<stri
   if (Array.isArray(value)) {
     const list = alternatives.find(({ type }) => type === 'array')
     if (list) return value.map((item) => restore(item, list['items'] as JsonSchema, realNames))
-    return alternatives.some(isOpenObject) && value.every(isField)
+    return alternatives.some(isOpenObject) && isFieldList(value)
       ? Object.fromEntries(value.map((field) => [field.name, field.value]))
       : (value as unknown[])
   }
@@ -227,6 +227,11 @@ function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<stri
       return [name, Object.hasOwn(properties, name) ? restore(item, properties[name]!, realNames) : (item as unknown)]
     }),
   )
+}
+
+/** Whether they are fields, each name once: an object would keep the last value of a name and lose the others. */
+function isFieldList(value: readonly unknown[]): value is { name: string; value: unknown }[] {
+  return value.every(isField) && new Set(value.map(({ name }) => name)).size === value.length
 }
 
 function isField(value: unknown): value is { name: string; value: unknown } {
