@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import {
   acceptInvitation,
   acceptReset,
+  createSetupLink,
   createUserLink,
   findOneTimeLink,
   newId,
@@ -110,6 +111,17 @@ describe('One-time links', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers[lost]?.error.code).toBe('email_taken')
     expect((await accept(tokens[lost]!)).body.organizations).toHaveLength(2)
+  })
+
+  test('an invitation ends when its user has become an owner by a setup link', async () => {
+    const organization = await app.createOrganization()
+    const email = `${newId()}@acme.test`
+    const invitation = await invite(organization, 'member', email)
+    const token = await createSetupLink(app.db, organization.id)
+    const body = { token, organization_name: 'Acme', name: 'Grace Hopper', email, password: PASSWORD }
+    expect((await app.call(null, 'setUp', { body })).status).toBe(201)
+    expect((await accept(invitation)).error.code).toBe('link_not_usable')
+    expect(await isOpen(invitation)).toBe(false)
   })
 
   test('a reset link sets a new password and ends every sign-in', async () => {

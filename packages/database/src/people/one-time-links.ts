@@ -208,6 +208,8 @@ async function makeOwner(
     return id
   }
   if (user.accountId !== null && user.accountId !== accountId) throw new EmailTakenError()
+  // An invitation of the user, who has an account from now on.
+  await revokeLinks(tx, { userId: user.id })
   // Another role: see endSignIns() of users.ts.
   await tx.query(
     `UPDATE users SET account_id = $2, role = 'owner', deactivated_at = NULL,
