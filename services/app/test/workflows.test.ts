@@ -707,6 +707,21 @@ describe('a version', () => {
     expect((await restore(saved!.number + 4)).status).toBe(500)
   })
 
+  test('gives back the text of filters, also of numbers that JavaScript rounds', async () => {
+    const triggerId = newId()
+    await saveTrigger(acme.owner, workflow.id, triggerId, { filters: { a: 1 } })
+    const text = '{"2": 12345678901234567890, "1": 1.0}'
+    await app.db.pool.query('UPDATE triggers SET filters = $2 WHERE id = $1', [triggerId, text])
+    const [trigger] = (await read(acme.owner, workflow.id)).body.triggers
+    const { id: _id, ...values } = trigger!
+    await saveTrigger(acme.owner, workflow.id, triggerId, { ...values, filters: null })
+    const [newest, saved] = await versions()
+    const at = { params: { ...params, version_id: saved!.id }, body: { newest: newest!.number } }
+    expect((await app.call(acme.owner, 'restoreWorkflowVersion', at)).status).toBe(200)
+    const stored = 'SELECT filters::text AS filters FROM triggers WHERE id = $1'
+    expect((await app.db.pool.query(stored, [triggerId])).rows).toEqual([{ filters: text }])
+  })
+
   test('is compared by whole texts, of which it has the beginnings', async () => {
     const beginning = 'x'.repeat(100_000)
     const { body } = await saveFile(acme.owner, workflow.id, newId(), { content: `${beginning}1` })

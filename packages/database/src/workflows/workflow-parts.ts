@@ -244,6 +244,7 @@ export async function restoreVersion(
       const stored = before.triggers.find(({ id }) => id === trigger.id)
       await writeTrigger(tx, before.id, trigger, stored)
     }
+    await tx.query(RESTORE_FILTERS, [before.id, versionId])
     const bytesBefore = await countFileBytes(tx, before.id)
     await writeFiles(tx, before.id, files)
     if ((await countFileBytes(tx, before.id)) > bytesBefore) await assertQuota(tx, edit, 'file_bytes')
@@ -254,6 +255,13 @@ export async function restoreVersion(
     }
   })
 }
+
+// As text: numbers and names that JavaScript writes otherwise stay as they were.
+const RESTORE_FILTERS = `
+  UPDATE triggers SET filters = trigger->'filters'
+  FROM workflow_versions AS version, json_array_elements(version.document->'triggers') AS trigger
+  WHERE triggers.workflow_id = $1 AND version.workflow_id = $1 AND version.id = $2
+    AND triggers.id = (trigger->>'id')::uuid AND trigger->>'filters' IS NOT NULL`
 
 const WANTED = 'json_to_recordset($2) AS wanted (id uuid, name text, path text[], sha256 text)'
 
