@@ -1,10 +1,14 @@
 import {
+  acceptEmail,
   createDatabase,
   createOrganization,
+  createUserLink,
   findOneTimeLink,
   hashApiKey,
   newId,
+  operatorOf,
   prefixOfApiKey,
+  recordAuditEvent,
 } from '@workflow-service/database'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beforeEach, describe, expect, test } from '@jest/globals'
@@ -419,6 +423,59 @@ test('wf people erase deletes the person in all organizations, and every name of
   expect(await wf('people', 'erase', 'bob@acme.test', '--organization', other.id, '--yes')).toMatchObject({
     exitStatus: 1,
   })
+})
+
+test('wf people erase finds the addresses that the person had before, and was to get', async () => {
+  const { db } = database
+  const [acme, other] = [await create('Acme'), await create('Other')]
+  await addUser(acme.id, 'ada@acme.test', 'owner')
+  const { id: userId, accountId } = await addUser(acme.id, 'bob@acme.test', 'member')
+  await addUser(other.id, 'bob@acme.test', 'member', accountId!)
+  await db.prisma.account.update({ where: { id: accountId! }, data: { passwordHash: 'hash' } })
+  const changes = [{ field: 'users', old: [], new: ['bob@acme.test', 'ada@acme.test'] }]
+  await recordAuditEvent(db.pool, { ...operatorOf(acme.id), action: 'workflow_users.saved', changes })
+  const linkTo = async (email: string): Promise<string> => {
+    const link = await createUserLink(db, userId, { kind: 'email', email }, () => {}, operatorOf(acme.id))
+    if (typeof link !== 'object') throw new Error(link)
+    return link.token
+  }
+  await linkTo('bob@third.test')
+  const token = await linkTo('bob@second.test')
+  const visitor = { principal: { address: '192.0.2.1', userAgent: null }, requestId: 'r' }
+  const checked = { accountId: accountId!, passwordHash: 'hash' }
+  expect(await acceptEmail(db, token, (await findOneTimeLink(db, token))!, checked, visitor)).toMatchObject({ userId })
+  const done = await wf('people', 'erase', 'bob@second.test', '--yes')
+  expect(done).toMatchObject({ exitStatus: 0, stderr: '' })
+  const { rows } = await db.pool.query(`SELECT action, target_name, changes FROM audit_events
+    WHERE to_json(audit_events)::text ILIKE '%bob%'`)
+  expect(rows).toEqual([])
+})
+
+test('wf people erase leaves the events of another person who has an earlier address now', async () => {
+  const { prisma, pool } = database.db
+  const { id: organizationId } = await create('Acme')
+  await addUser(organizationId, 'ada@acme.test', 'owner')
+  const { id, accountId } = await addUser(organizationId, 'bob@acme.test', 'member')
+  const change = { email: 'robert@acme.test', emailKey: 'robert@acme.test' }
+  await prisma.account.update({ where: { id: accountId! }, data: change })
+  await prisma.user.update({ where: { id }, data: change })
+  const other = await addUser(organizationId, 'bob@acme.test', 'member')
+  const by = operatorOf(organizationId)
+  await recordAuditEvent(pool, {
+    ...by,
+    action: 'account.saved',
+    target: { kind: 'account', id: accountId!, name: 'Robert' },
+    changes: [{ field: 'email', old: 'bob@acme.test', new: 'robert@acme.test' }],
+  })
+  const changes = [{ field: 'role', old: null, new: 'member' }]
+  const target = { kind: 'user', id: other.id, name: 'bob@acme.test' } as const
+  await recordAuditEvent(pool, { ...by, action: 'user.saved', target, changes })
+  expect(await wf('people', 'erase', 'robert@acme.test', '--yes')).toMatchObject({ exitStatus: 0, stderr: '' })
+  const kept = await prisma.auditEvent.findMany({ where: { targetId: other.id } })
+  expect(kept).toMatchObject([{ action: 'user.saved', targetName: 'bob@acme.test', changes }])
+  expect(await prisma.auditEvent.count({ where: { targetId: accountId! } })).toBe(1)
+  const { rows } = await pool.query(`SELECT FROM audit_events WHERE to_json(audit_events)::text ILIKE '%robert%'`)
+  expect(rows).toEqual([])
 })
 
 test('single runs and deliveries are deleted with everything that has their texts, but not while they are under way', async () => {

@@ -76,7 +76,7 @@ async function isAnyLeased(client: Queryable, sessionIds: string, value: string)
 }
 
 async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
-  const { id, email, organizationId, accountId } = user
+  const { id, organizationId, accountId } = user
   const values = [organizationId, id, ERASED_NAME]
   // Earlier names, too.
   const { rows: acted } = await client.query<{ name: string }>(
@@ -88,22 +88,28 @@ async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
     `UPDATE audit_events SET actor_name = $3, address = NULL WHERE organization_id = $1 AND actor_id = $2`,
     values,
   )
-  // Changes of the user; sign-ins and changes of the account, also those that failed. Another person's address stays.
+  const emails = await listEmails(client, user)
+  // Changes of the user; sign-ins and changes of the account, also those that failed. Another person's address stays. A
+  // link that was made in another organization has its user, which is none of this one's.
   await client.query(
     `UPDATE audit_events SET target_name = $3, changes = '[]', address = CASE WHEN actor_id IS NOT NULL THEN address END
      WHERE (organization_id = $1 OR organization_id IS NULL)
-       AND (target_kind = 'user' AND target_id = $2 OR target_kind = 'account' AND target_id = $4)`,
-    [...values, accountId],
+       AND (target_kind = 'account' AND target_id = $4 OR target_kind = 'user' AND (target_id = $2
+         OR organization_id = $1 AND lower(target_name) = ANY (ARRAY(SELECT lower(email) FROM unnest($5::text[]) AS email))
+           AND target_id <> ALL (ARRAY(SELECT users.id FROM users WHERE users.organization_id = $1))))`,
+    [...values, accountId, emails],
   )
   // Lists of the users of a workflow, and attempts to sign in with the address.
-  await client.query(
-    `UPDATE audit_events SET changes = replace(changes::text, to_json($2::text)::text, to_json($3::text)::text)::json,
-       actor_name = CASE WHEN lower(actor_name) = lower($2) THEN $3 ELSE actor_name END,
-       target_name = CASE WHEN lower(target_name) = lower($2) THEN $3 ELSE target_name END
-     WHERE organization_id = $1 AND (strpos(changes::text, to_json($2::text)::text) > 0
-       OR lower(actor_name) = lower($2) OR lower(target_name) = lower($2))`,
-    [organizationId, email, ERASED_NAME],
-  )
+  for (const email of emails) {
+    await client.query(
+      `UPDATE audit_events SET changes = replace(changes::text, to_json($2::text)::text, to_json($3::text)::text)::json,
+         actor_name = CASE WHEN lower(actor_name) = lower($2) THEN $3 ELSE actor_name END,
+         target_name = CASE WHEN lower(target_name) = lower($2) THEN $3 ELSE target_name END
+       WHERE organization_id = $1 AND (strpos(changes::text, to_json($2::text)::text) > 0
+         OR lower(actor_name) = lower($2) OR lower(target_name) = lower($2))`,
+      [organizationId, email, ERASED_NAME],
+    )
+  }
   await eraseInTexts(client, user, names)
   for (const { table, column, hasId } of await listNameColumns(client)) {
     const isPerson = hasId ? `${column.replace(/_name$/, '')} = $3` : `${column} = ANY ($3)`
@@ -114,6 +120,19 @@ async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
   }
   const target = { kind: 'user' as const, id, name: ERASED_NAME }
   await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'user.erased', target })
+}
+
+/** The address of the user, and those that the account had before and no other user of the organization has now. */
+async function listEmails(client: Queryable, { email, organizationId, accountId }: PersonUser): Promise<string[]> {
+  const { rows } = await client.query<{ email: string }>(
+    `SELECT DISTINCT email FROM audit_events
+     CROSS JOIN LATERAL jsonb_path_query(changes::jsonb, '$[*] ? (@.field == "email")') AS change
+     CROSS JOIN LATERAL (VALUES (change->>'old'), (change->>'new')) AS of (email)
+     WHERE organization_id = $1 AND target_kind = 'account' AND target_id = $2 AND email IS NOT NULL AND email <> $3
+       AND NOT EXISTS (SELECT FROM users WHERE users.organization_id = $1 AND lower(users.email) = lower(of.email))`,
+    [organizationId, accountId, email],
+  )
+  return [email, ...rows.map((row) => row.email)]
 }
 
 /** Of journals, prompts and errors of runs, versions of workflows, and notices. */
