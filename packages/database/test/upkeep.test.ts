@@ -22,6 +22,7 @@ import {
   listVisibleRuns,
   newId,
   OPERATOR,
+  purgeDeletedWorkflows,
   readOverview,
   readUsage,
   recordAuditEvent,
@@ -247,6 +248,52 @@ describe('old runs', () => {
     await db.pool.query('UPDATE usage_rollups SET has_unfinished = false')
     expect(await deleteAll(upkeep.deleteOldJournals, 2)).toEqual([1])
     expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([1])
+  })
+
+  test('of a deleted workflow stay counted when their hour is counted again', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
+    for (let n = 0; n < 2; n += 1) await endedRun(3)
+    const unfinished = await start(db, startable)
+    await age(unfinished.startId, 3)
+    await rollUpUsage(db)
+    const usage = async () => {
+      const { buckets } = await readUsage(db, admin(), { by: 'api_key', since: new Date(Date.now() - 4 * 86_400_000) })
+      return buckets.map(({ starts }) => starts).filter((starts) => Object.keys(starts).length > 0)
+    }
+    expect(await usage()).toEqual([{ succeeded: 2, queued: 1 }])
+    const workflowId = newId()
+    const other = { id: workflowId, name: 'Other', description: '', scope: 'company_wide', searchText: '' }
+    await db.prisma.workflow.create({ data: { ...other, organizationId: startable.organizationId, isActive: true } })
+    await db.pool.query('UPDATE starts SET workflow_id = $2 WHERE id <> $1', [unfinished.startId, workflowId])
+    await db.pool.query('UPDATE workflows SET deleted_at = now() WHERE id = $1', [workflowId])
+    expect(await purgeDeletedWorkflows(db, 10)).toBe(3)
+    await acquireSessions(db, ACQUIRE_ALL, [unfinished.sessionId])
+    await db.pool.query(`UPDATE usage_rollups SET rolled_up_at = now() - interval '1 hour'`)
+    await rollUpUsage(db)
+    expect(await usage()).toEqual([{ succeeded: 2, running: 1 }])
+  })
+
+  test('that were deleted keep what they cost in the usage, also when as many others of their hour are left', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
+    const run = await endedRun(3)
+    await db.pool.query(
+      `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+       VALUES ($1, 9, 'model_answer', '{"model":"m","input_tokens":2,"cost_micros":7}', 1)`,
+      [run.startId],
+    )
+    await age((await start(db, startable)).startId, 3)
+    await rollUpUsage(db)
+    const usage = async () => {
+      await db.pool.query(`UPDATE usage_rollups SET rolled_up_at = now() - interval '1 hour'`)
+      await rollUpUsage(db)
+      return await readUsage(db, admin(), { by: 'api_key', since: new Date(Date.now() - 4 * 86_400_000) })
+    }
+    expect(await upkeep.deleteRun(db, run.startId)).toBe('deleted')
+    const { buckets } = await usage()
+    expect(buckets.map(({ deliveries }) => deliveries)).toContainEqual({ accepted: 1 })
+    await endedRun(3)
+    const starts = { succeeded: 1, queued: 1 }
+    expect((await usage()).groups).toMatchObject([{ starts, tokens: 2, cost_micros: 7 }])
   })
 
   test('are not found any more, while their deliveries stay for admins', async () => {

@@ -115,11 +115,19 @@ async function listActive(db: Db, ids: readonly string[], { since, until }: Pick
   return rows.map(({ id }) => id)
 }
 
+/**
+ * Writes what an hour has. Counted again, what runs have done only grows, except the runs that had not ended; less of
+ * it means that runs were deleted, with their workflow or by `wf`, and stays as it was counted. Each value by itself:
+ * the runs that are left may be as many as those that were deleted, and have cost less. So do deliveries with a final
+ * outcome; by workflow and key they are counted anew, because those that outlive their run have neither any more.
+ */
 async function writeHour(db: Db, organizationId: string, hour: Date, rows: readonly UsageRow[]): Promise<void> {
   await inTransaction(db, async (client) => {
     await client.query(
       `DELETE FROM usage_hours WHERE organization_id = $1 AND hour = $2
-         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model', 'lookup') AND measure <> 'trials'`,
+         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model', 'lookup')
+         AND (measure = 'starts' AND label IN ('queued', 'running', 'waiting')
+           OR measure = 'deliveries' AND (kind IN ('workflow', 'api_key') OR label IN ('in_flight', 'unknown')))`,
       [organizationId, hour],
     )
     // The organization may be deleted meanwhile.
@@ -132,7 +140,8 @@ async function writeHour(db: Db, organizationId: string, hour: Date, rows: reado
        JOIN organizations AS organization ON organization.id = $1
        ON CONFLICT (organization_id, kind, hour, thing_id, measure, label)
          DO UPDATE SET (count, sum_ms, tokens, cost_micros)
-           = (excluded.count, excluded.sum_ms, excluded.tokens, excluded.cost_micros)`,
+           = (greatest(excluded.count, usage_hours.count), greatest(excluded.sum_ms, usage_hours.sum_ms),
+             greatest(excluded.tokens, usage_hours.tokens), greatest(excluded.cost_micros, usage_hours.cost_micros))`,
       [organizationId, hour, JSON.stringify(rows)],
     )
   })
