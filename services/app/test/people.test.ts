@@ -7,7 +7,9 @@ import {
   findOneTimeLink,
   newId,
   operatorOf,
+  recordTestNotice,
   signIn as signInWith,
+  takeDueNotices,
 } from '@workflow-service/database'
 import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { NEW_PASSWORD, PASSWORD, PASSWORD_HASH, storedHash } from './support/passwords.ts'
@@ -593,6 +595,17 @@ describe('An email address', () => {
     expect((await accept(token)).error.code).toBe('link_not_usable')
     const { body } = await app.call(a.owner, 'listAuditEvents', { query: { action: 'account.saved' } })
     expect(body.data[0]?.changes).toEqual([{ field: 'email', old: person.email, new: email }])
+  })
+
+  test('that is new gets the notices that wait', async () => {
+    const { id, admin } = await app.createOrganization()
+    const person = await withPassword(id)
+    const waiting = (await recordTestNotice(app.db, id, person.userId))!
+    const email = newEmail()
+    expect((await accept(await linkFor(admin, person.userId, { kind: 'email', email }))).status).toBe(200)
+    await app.db.pool.query('UPDATE notices SET next_at = now() WHERE id = $1', [waiting.id])
+    const due = await takeDueNotices(app.db, 100, true)
+    expect(due.find((notice) => notice.id === waiting.id)?.recipient).toBe(email)
   })
 
   test('of a person of several organizations needs an admin of each, when the link is made and when it is used', async () => {

@@ -337,6 +337,11 @@ export async function acceptEmail(
       where: { accountId },
       data: { email: newEmail, emailKey: emailKeyOf(newEmail), isDuplicate: false },
     })
+    await tx.query(
+      `UPDATE notices SET recipient = $3 WHERE organization_id = ANY ($1::uuid[]) AND status = 'waiting'
+         AND user_id IN (SELECT id FROM users WHERE account_id = $2)`,
+      [ids, accountId, newEmail],
+    )
     const used = { accountId, userId: user.id, organizationId, name: account.name }
     return await recordUse(tx, used, visitor, 'account.saved', [{ field: 'email', old: account.email, new: newEmail }])
   }
