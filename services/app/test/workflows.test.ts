@@ -586,6 +586,13 @@ describe('model and budgets', () => {
     ])
     expect((await app.call(acme.member, 'getOverview')).body.budgets).toEqual([])
     expect((await app.call(acme.owner, 'getOrganization')).body.month_spent).toBe(800_000)
+    // Spent on the first day of the month, by a workflow that was deleted since.
+    await app.db.pool.query(
+      `UPDATE model_spending SET workflow_id = gen_random_uuid(), period = date_trunc('month', now() AT TIME ZONE 'UTC')::date
+       WHERE organization_id = $1 AND workflow_id = $2`,
+      [acme.id, workflow.id],
+    )
+    expect((await app.call(acme.owner, 'getOverview')).body.budgets).toHaveLength(1)
   })
 })
 

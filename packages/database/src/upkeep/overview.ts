@@ -1,5 +1,5 @@
 import type { OverviewOut } from '@workflow-service/contract'
-import type { Db } from '../connection/index.ts'
+import { type Db, NIL_UUID } from '../connection/index.ts'
 import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { readAttention } from './attention.ts'
 import { countLastDay } from './usage-read.ts'
@@ -67,8 +67,9 @@ const NEARLY_SPENT = `
     ${CURRENCY} AS currency
   FROM model_spending AS spending
     JOIN organizations AS organization ON organization.id = spending.organization_id
-    LEFT JOIN workflows AS workflow ON workflow.id = spending.workflow_id
-  WHERE spending.organization_id = $1 AND spending.period = CASE
+    LEFT JOIN workflows AS workflow ON workflow.id = spending.workflow_id AND workflow.deleted_at IS NULL
+  WHERE spending.organization_id = $1 AND (workflow.id IS NOT NULL OR spending.workflow_id = '${NIL_UUID}')
+    AND spending.period = CASE
       WHEN workflow.id IS NULL THEN date_trunc('month', now() AT TIME ZONE 'UTC')::date
       ELSE (now() AT TIME ZONE 'UTC')::date
     END
