@@ -9,7 +9,7 @@ import {
   listOrganizations,
   newId,
 } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { useDataApp } from './support/use-app.ts'
 
 // Without the task that announces the setup: the test does.
@@ -199,6 +199,40 @@ describe('An organization', () => {
     const events = await app.auditOf(id)
     expect(events.filter(({ action }) => action === 'organization.deleted')).toHaveLength(1)
     expect((await app.call(other.owner, 'getMe')).status).toBe(200)
+  })
+
+  test('takes no account with it of a person who joins another one at the same moment', async () => {
+    const [{ owner, member, name }, other] = [await app.createOrganization(), await app.createOrganization()]
+    expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
+    const { userId } = other.member
+    using joining = await beginTransaction(app.db.pool)
+    await joining.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [member.accountId])
+    await joining.query('UPDATE users SET account_id = $2 WHERE id = $1', [userId, member.accountId])
+    const deleted = (async () => {
+      while (await deleteOrganizationRows(app.db));
+    })()
+    await untilLocked(app.db.pool)
+    await joining.query('COMMIT')
+    await deleted
+    const where = { id: userId }
+    expect(await app.db.prisma.user.findUnique({ where })).toMatchObject({ accountId: member.accountId })
+    expect(await app.db.prisma.account.count({ where: { id: { in: [owner.accountId, member.accountId] } } })).toBe(1)
+  })
+
+  test('that is made anew while another process deletes the old one stays', async () => {
+    const { id, owner, name } = await app.createOrganization()
+    expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
+    using making = await beginTransaction(app.db.pool)
+    await making.query('UPDATE organizations SET deleted_at = NULL WHERE id = $1', [id])
+    const deleted = (async () => {
+      while (await deleteOrganizationRows(app.db));
+    })()
+    await untilLocked(app.db.pool)
+    await making.query('COMMIT')
+    await deleted
+    const where = { id }
+    expect(await app.db.prisma.organization.findUnique({ where })).toMatchObject({ name, purgedAt: null })
+    expect(await app.db.prisma.user.count({ where: { id: owner.userId } })).toBe(1)
   })
 
   test('loses sign-ins and links that ended', async () => {

@@ -199,6 +199,15 @@ const DELETED_ROWS = {
 // By source, which has an index.
 const DELETED_DELIVERIES = 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))'
 
+// Another process may have ended the deletion meanwhile, and the organization been made anew.
+const LOCK_DELETED = `
+  SELECT FROM organizations WHERE id = $1 AND deleted_at IS NOT NULL AND purged_at IS NULL FOR NO KEY UPDATE`
+
+// Before: who joins another organization has the account locked, and DELETE_PEOPLE sees it then.
+const LOCK_ACCOUNTS = `
+  SELECT FROM accounts WHERE id IN (SELECT account_id FROM users WHERE organization_id = $1)
+  ORDER BY id FOR NO KEY UPDATE`
+
 // The users are still there for the rest of the statement.
 const DELETE_PEOPLE = `
   WITH deleted AS (
@@ -230,6 +239,11 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
     const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $2'
     if ((await deleteRows(db, { table, key: 'ctid', where }, batch, organization.id)) > 0) return true
   }
-  await db.pool.query(DELETE_PEOPLE, [organization.id])
+  await inTransaction(db, async (client) => {
+    const { rowCount } = await client.query(LOCK_DELETED, [organization.id])
+    if (rowCount === 0) return
+    await client.query(LOCK_ACCOUNTS, [organization.id])
+    await client.query(DELETE_PEOPLE, [organization.id])
+  })
   return true
 }
