@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { serviceUnavailable } from '@workflow-service/service-kit'
 import { createCapturedLogger } from '@workflow-service/testkit'
 import { createSignInLimits, delayMs } from './sign-in-limits.ts'
 
@@ -25,6 +26,26 @@ describe('createSignInLimits', () => {
     for (let count = 0; count < 30; count += 1) {
       await expect(limits.attempt(visitor('192.0.2.1'), 'ada@acme.test', succeed)).resolves.toBe(true)
     }
+    limits.close()
+  })
+
+  test.each([
+    ['the database is unavailable', Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })],
+    ['too many sign in at once', serviceUnavailable('Too many people sign in at once; try again in a moment.')],
+  ])('counts no attempt that was not checked, because %s, but one that fails afterwards', async (_case, error) => {
+    const limits = createSignInLimits({ url: undefined, logger })
+    for (let count = 0; count < 30; count += 1) {
+      const attempt = limits.attempt(visitor('192.0.2.1'), `${count}@acme.test`, (verifying) =>
+        verifying(Promise.reject(error)),
+      )
+      await expect(attempt).rejects.toBe(error)
+    }
+    for (let count = 0; count < 20; count += 1) {
+      const attempt = limits.attempt(visitor('192.0.2.1'), `${count}@acme.test`, () => Promise.reject(error))
+      await expect(attempt).rejects.toBe(error)
+    }
+    const refused = limits.attempt(visitor('192.0.2.1'), 'ada@acme.test', succeed)
+    await expect(refused).rejects.toMatchObject({ code: 'rate_limited' })
     limits.close()
   })
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { foldCase } from '@workflow-service/database'
-import type { Logger } from '@workflow-service/service-kit'
+import { foldCase, isDatabaseUnavailable } from '@workflow-service/database'
+import { ApiError, type Logger } from '@workflow-service/service-kit'
 import {
   createLocalLimiter,
   createSharedLimiter,
@@ -37,10 +37,15 @@ export function createSignInLimits(store: LimitStore) {
     /**
      * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is
      * refused after 20, and by email address, where each one delays the next: an account is never locked, so a stranger
-     * cannot lock a person out.
+     * cannot lock a person out. One that rejects is a failure, too, unless `verifying` was unavailable: then it says
+     * nothing of the password.
      * @throws ApiError 429
      */
-    attempt: async <Result>(visitor: Visitor, email: string, check: () => Promise<Result | undefined>) => {
+    attempt: async <Result>(
+      visitor: Visitor,
+      email: string,
+      check: (verifying: <Value>(verification: Promise<Value>) => Promise<Value>) => Promise<Result | undefined>,
+    ) => {
       const network = `sign-in-network:${networkOf(visitor.address)}`
       const byNetwork = await networks.consume(network)
       if (!byNetwork.isAllowed) throw rateLimited('Too many failed attempts.', byNetwork)
@@ -48,11 +53,17 @@ export function createSignInLimits(store: LimitStore) {
       const account = `sign-in-account:${hash('sha256', foldCase(email), 'base64url')}`
       const byAccount = await accounts.consume(account)
       await sleep(delayMs(ACCOUNT_QUOTA.limit - byAccount.remaining - 1))
-      const result = await check()
-      if (result !== undefined) {
+      const giveBack = (): void => {
         networks.giveBack(network, byNetwork)
         accounts.giveBack(account, byAccount)
       }
+      const result = await check((verification) =>
+        verification.catch((error: unknown) => {
+          if (isUnavailable(error)) giveBack()
+          throw error
+        }),
+      )
+      if (result !== undefined) giveBack()
       return result
     },
     close: () => {
@@ -60,6 +71,10 @@ export function createSignInLimits(store: LimitStore) {
       accounts.close()
     },
   }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof ApiError ? error.status === 503 : isDatabaseUnavailable(error)
 }
 
 /** Returns how long an attempt waits after so many failures. */

@@ -52,9 +52,9 @@ export function meHandlers(ctx: AppServiceContext) {
     },
     confirmPassword: async (request) => {
       const { principal, body } = request
-      const isConfirmed = await ctx.signInLimits.attempt(principal, principal.email, async () => {
+      const isConfirmed = await ctx.signInLimits.attempt(principal, principal.email, async (verifying) => {
         const find = () => findAccountById(ctx.db, principal.accountId)
-        return (await verifyPassword(principal, body.password, find)).isRight || undefined
+        return (await verifying(verifyPassword(principal, body.password, find))).isRight || undefined
       })
       if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
       await confirmSignIn(ctx.db, request)

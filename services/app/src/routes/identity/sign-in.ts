@@ -134,8 +134,9 @@ async function checkAccount<Created = never>(
   create?: () => Promise<Created>,
 ) {
   const { principal } = request
-  const checked = await ctx.signInLimits.attempt(principal, email, async () => {
-    const { found, isRight } = await verifyPassword(principal, password, () => findAccountByEmail(ctx.db, email))
+  const checked = await ctx.signInLimits.attempt(principal, email, async (verifying) => {
+    const find = () => findAccountByEmail(ctx.db, email)
+    const { found, isRight } = await verifying(verifyPassword(principal, password, find))
     if (isRight) return found
     if (found || !create) await recordFailedSignIn(ctx.db, found, request)
     const created = await create?.()
