@@ -1,14 +1,18 @@
 import { describe, expect, test } from '@jest/globals'
 import {
+  createOrganization,
   createSetupLink,
   deleteEndedSignIns,
+  deleteOrganization,
   deleteOrganizationRows,
   findOneTimeLink,
   hashApiKey,
   issueApiKey,
   listOrganizations,
   newId,
+  operatorOf,
 } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { useDataApp } from './support/use-app.ts'
 
@@ -217,6 +221,22 @@ describe('An organization', () => {
     const where = { id: userId }
     expect(await app.db.prisma.user.findUnique({ where })).toMatchObject({ accountId: member.accountId })
     expect(await app.db.prisma.account.count({ where: { id: { in: [owner.accountId, member.accountId] } } })).toBe(1)
+  })
+
+  test.each([
+    ['wf organizations create', (name: string) => createOrganization(app.db, name)],
+    ['a manifest', (name: string) => applyManifests(app.db, [toManifest({ organization: { name } })])],
+  ])('of a deleted one, which %s makes anew under its id, begins without its settings', async (_case, create) => {
+    const name = `Acme ${newId()}`
+    const { id } = await createOrganization(app.db, name)
+    const settings = { monthBudget: 1n, offeredModels: ['builtin'], createdAt: new Date(0) }
+    await app.db.prisma.organization.update({ where: { id }, data: settings })
+    await deleteOrganization(app.db, operatorOf(id))
+    while (await deleteOrganizationRows(app.db));
+    await create(name)
+    const created = await app.db.prisma.organization.findUniqueOrThrow({ where: { id } })
+    expect(created).toMatchObject({ name, deletedAt: null, monthBudget: null, offeredModels: [] })
+    expect(created.createdAt.getTime()).toBeGreaterThan(Date.now() - 60_000)
   })
 
   test('that is made anew while another process deletes the old one stays', async () => {

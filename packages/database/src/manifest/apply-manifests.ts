@@ -201,8 +201,12 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
         `INSERT INTO organizations (id, name, is_suspended, month_budget, offered_models, created_at, updated_at)
          VALUES ($1, $2, $3, $6, coalesce($7::text[], '{}'), $4, $4)
          ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = $3, updated_at = $4, deleted_at = NULL, purged_at = NULL,
-           month_budget = CASE WHEN $5::boolean THEN $6 ELSE organizations.month_budget END,
-           offered_models = coalesce($7::text[], organizations.offered_models)`,
+           month_budget = CASE
+             WHEN $5::boolean THEN $6 WHEN organizations.purged_at IS NULL THEN organizations.month_budget
+           END,
+           offered_models = coalesce($7::text[],
+             CASE WHEN organizations.purged_at IS NULL THEN organizations.offered_models ELSE '{}' END),
+           created_at = CASE WHEN organizations.purged_at IS NULL THEN organizations.created_at ELSE $4 END`,
         [id, name, suspended, now, budget !== undefined, toMicros(budget), offered],
       )
       if (text !== undefined && text !== before) await writeInstructions(client, text, operatorOf(id).principal)

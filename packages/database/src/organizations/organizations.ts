@@ -121,7 +121,7 @@ export async function createOrganization(db: Database, name: string): Promise<Or
 const INSERT_ORGANIZATION = `
   INSERT INTO organizations (id, name) VALUES ($1, $2)
   ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = false, deleted_at = NULL, purged_at = NULL,
-    created_at = now(), updated_at = now()
+    month_budget = NULL, offered_models = '{}', created_at = now(), updated_at = now()
   WHERE organizations.purged_at IS NOT NULL`
 
 /** Suspends an organization, or ends that, as the operator. Returns whether that changed anything. */
