@@ -14,7 +14,7 @@ import {
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
-import { useDataApp } from './support/use-app.ts'
+import { sourceIn, useDataApp } from './support/use-app.ts'
 
 // Without the task that announces the setup: the test does.
 const data = useDataApp({ hasMaintenance: false })
@@ -175,6 +175,9 @@ describe('An organization', () => {
     const workflowId = await data.createWorkflow('Orders', null, id)
     for (let count = 0; count < 3; count += 1) await data.createRun(workflowId)
     await data.saveSource({}, organization)
+    // Of a source that was never saved, because its endpoint did not confirm.
+    const unsaved = { params: { source_id: newId() }, body: sourceIn({ endpoint_url: 'http://127.0.0.1:9/' }) }
+    expect((await data.call(owner, 'saveWebhookSource', unsaved)).status).toBe(422)
     const { apiKey } = await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
     // A person of both organizations keeps the account.
     await pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [other.member.userId, member.accountId])

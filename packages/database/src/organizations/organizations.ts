@@ -198,6 +198,8 @@ const DELETED_ROWS = {
 }
 // By source, which has an index.
 const DELETED_DELIVERIES = 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))'
+// Of sources that were never saved. Their index has the verifications of all organizations, so they come last.
+const DELETED_VERIFICATIONS = `kind = 'verification' AND organization_id = $2`
 
 // Another process may have ended the deletion meanwhile, and the organization been made anew.
 const LOCK_DELETED = `
@@ -239,6 +241,8 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
     const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $2'
     if ((await deleteRows(db, { table, key: 'ctid', where }, batch, organization.id)) > 0) return true
   }
+  const verifications = { table: 'deliveries', key: 'ctid', where: DELETED_VERIFICATIONS }
+  if ((await deleteRows(db, verifications, DELETED_ROWS.deliveries, organization.id)) > 0) return true
   await inTransaction(db, async (client) => {
     const { rowCount } = await client.query(LOCK_DELETED, [organization.id])
     if (rowCount === 0) return
