@@ -191,6 +191,30 @@ describe('Notices', () => {
     expect((await list()).map(({ recipient }) => recipient)).toEqual([admin.email])
   })
 
+  test('that are made while a person loses access are not sent to the person', async () => {
+    const { db } = data.app
+    const { member, owner, id } = organization
+    await data.call(member, 'saveMyNotices', { body: { kinds: ['failures'] } })
+    await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
+    isRefusing = true
+    const { version } = (await data.call(owner, 'listUsers')).body.data.find(({ id: of }) => of === member.userId)!
+    const deactivation = { params: { user_id: member.userId }, body: { is_deactivated: true, version } }
+    const connect = async () => {
+      const client = await db.pool.connect()
+      const query = async (text: string, values: unknown[]) => {
+        if (text.startsWith?.('INSERT INTO notices')) await data.call(owner, 'saveUser', deactivation)
+        return await client.query(text, values)
+      }
+      return { query, release: (error?: Error) => client.release(error) }
+    }
+    await recordNotices({ ...db, pool: { connect } } as unknown as typeof db, id, true)
+    const ofMember = 'WHERE organization_id = $1 AND user_id = $2'
+    await db.pool.query(`UPDATE notices SET next_at = now() ${ofMember}`, [id, member.userId])
+    await takeDueNotices(db, 100, true)
+    const { rows } = await db.pool.query(`SELECT attempts FROM notices ${ofMember}`, [id, member.userId])
+    expect(rows).toEqual([{ attempts: 0 }])
+  })
+
   test('of a suspended organization are neither made nor sent, and a test says so', async () => {
     const { db } = data.app
     const { admin, id } = organization

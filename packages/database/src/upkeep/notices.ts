@@ -196,7 +196,8 @@ const MAX_OF_ORGANIZATION = 4
 
 /**
  * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by email only if the
- * caller has a mail server. Those of suspended organizations wait, and those of `busy` ones.
+ * caller has a mail server, and the person has access: one may have been made while the person lost it. Those of
+ * suspended organizations wait, and those of `busy` ones.
  */
 export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, busy: readonly string[] = []) {
   const { rows } = await db.pool.query<DueNotice>(
@@ -209,7 +210,9 @@ export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, bu
        JOIN organizations AS organization ON organization.id = waiting.id AND NOT organization.is_suspended
        CROSS JOIN LATERAL (
          SELECT id, next_at FROM notices
-         WHERE organization_id = waiting.id AND status = 'waiting' AND next_at <= now() AND ($2 OR user_id IS NULL)
+         WHERE organization_id = waiting.id AND status = 'waiting' AND next_at <= now()
+           AND (user_id IS NULL OR $2 AND EXISTS (
+             SELECT FROM users WHERE users.id = user_id AND role IS NOT NULL AND deactivated_at IS NULL))
          ORDER BY next_at LIMIT ${MAX_OF_ORGANIZATION} FOR UPDATE SKIP LOCKED
        ) AS due ORDER BY due.next_at LIMIT $1
      )) RETURNING ${DUE}`,
