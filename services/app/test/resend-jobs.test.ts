@@ -106,6 +106,26 @@ describe('Payloads that are sent again together', () => {
     expect([none.status, none.error?.code]).toEqual([409, 'not_resendable'])
   })
 
+  test('are no more than the preview has counted, whatever failed while a person read it', async () => {
+    await addFailed('V1')
+    const { prisma } = data.app.db
+    const requestBody = { order_id: 'V2', total: 1 }
+    const underWay = await data.addDelivery(sourceId, { outcome: 'in_flight', finishedAt: null, requestBody })
+    const filter = { source_id: sourceId, needs_attention: 'yes' } as const
+    const { body: preview } = await data.call('admin', 'previewResends', { body: { per_second: 100, ...filter } })
+    expect(preview.total).toBe(1)
+    const finishedAt = new Date(Date.now() + 1_000)
+    await prisma.delivery.update({ where: { id: underWay }, data: { outcome: 'rejected', status: 500, finishedAt } })
+    await data.addDelivery(sourceId, { outcome: 'rejected', finishedAt })
+    const { body } = await create({ ...filter, previewed_at: preview.previewed_at })
+    expect(body.total).toBe(1)
+    await startSender()
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', done: 1 })
+    expect(received()).toEqual(['V1'])
+    // Without a preview, all that match.
+    expect((await create(filter)).body.total).toBe(2)
+  })
+
   test('go on when the application is killed in the middle, and none is sent twice', async () => {
     const orders = Array.from({ length: 12 }, (_, n) => `K${String(n).padStart(2, '0')}`)
     for (const order of orders) await addFailed(order)

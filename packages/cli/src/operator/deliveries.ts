@@ -61,7 +61,8 @@ export async function resend(
     }
   }
   const by = operatorOf(organization.id)
-  const isAny = await createResendJob(db, viewer, { id, filter, perSecond: rate, by })
+  const previewedAt = new Date(preview.previewed_at)
+  const isAny = await createResendJob(db, viewer, { id, filter, previewedAt, perSecond: rate, by })
   const job = await findResendJob(db, viewer, id)
   if (!job && isAny) throw new CliError(`A job of another organization has the id ${id}. Choose another, or omit it.`)
   if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile, or a running job has them.')

@@ -21,9 +21,13 @@ export type ResendPreviewIn = Static<typeof ResendPreviewIn>
 export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and how fast.', {
   id: Uuid('The id of the job, chosen by the caller, so that a repeated request sends nothing twice.'),
   ...ResendPreviewIn.properties,
+  previewed_at: Optional(
+    DateTime('That of the preview which a person has confirmed: a delivery that ended later is left out.'),
+  ),
 })
 
 export const ResendPreviewOut = Closed('ResendPreviewOut', 'What would be sent again.', {
+  previewed_at: DateTime('The time of the preview, for the job.'),
   total: Int('Payloads that would be sent.'),
   is_more: Bool('Whether more than the 5,000 deliveries of one job match: send the others again afterwards.'),
   sources: List(

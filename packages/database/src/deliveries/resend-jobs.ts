@@ -43,6 +43,7 @@ const RESENDABLE = `
   WITH RECURSIVE up AS (
     SELECT id, source_id, outcome, created_at, id AS earlier, resend_of AS parent, 0 AS depth FROM deliveries
     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND kind = 'payload' AND outcome <> 'in_flight'
+      AND ($3::timestamptz IS NULL OR coalesce(finished_at, created_at) <= $3)
     UNION ALL
     SELECT up.id, up.source_id, up.outcome, up.created_at, earlier.id, earlier.resend_of, depth + 1
     FROM up CROSS JOIN LATERAL (SELECT id, resend_of FROM deliveries WHERE id = up.parent OFFSET 0) AS earlier
@@ -77,20 +78,30 @@ const RESENDABLE = `
   ) AS source
   ORDER BY newest.created_at DESC, newest.id DESC`
 
-async function readResendable(client: Queryable, viewer: Viewer, ids: readonly string[]): Promise<Resendable[]> {
-  const { rows } = await client.query<Resendable>(RESENDABLE, [viewer.organizationId, ids])
+async function readResendable(
+  client: Queryable,
+  viewer: Viewer,
+  ids: readonly string[],
+  endedBy: Date | undefined,
+): Promise<Resendable[]> {
+  const { rows } = await client.query<Resendable>(RESENDABLE, [viewer.organizationId, ids, endedBy ?? null])
   return rows
 }
 
-/** Finds at most MAX_RESENDS payloads, the newest that match, oldest first, and whether more deliveries match. */
+/**
+ * Finds at most MAX_RESENDS payloads, the newest that match, oldest first, and whether more deliveries match. Leaves
+ * out a delivery that ended after `endedBy`.
+ */
 async function findResendable(
   db: Db,
   viewer: Viewer,
   filter: ResendFilter,
+  endedBy: Date | undefined,
 ): Promise<{ found: Resendable[]; isMore: boolean }> {
   const found = new Map<string, Resendable>()
   const add = async (ids: readonly string[]): Promise<void> => {
-    for (const row of await readResendable(db.pool, viewer, ids)) if (!found.has(row.root)) found.set(row.root, row)
+    for (const row of await readResendable(db.pool, viewer, ids, endedBy))
+      if (!found.has(row.root)) found.set(row.root, row)
   }
   let after: paging.TimePosition | undefined
   if ('ids' in filter) await add(await findVisibleIds(db, viewer, filter.ids))
@@ -109,7 +120,9 @@ async function findResendable(
 
 /** What a job of these payloads would send, by source. Nothing is sent. */
 export async function previewResends(db: Db, viewer: Viewer, filter: ResendFilter): Promise<ResendPreviewOut> {
-  const { found, isMore } = await findResendable(db, viewer, filter)
+  // Before anything is read, so that a job of this time sends no payload that is not counted here.
+  const { rows } = await db.pool.query<{ now: Date }>('SELECT clock_timestamp()::timestamptz(3) AS now')
+  const { found, isMore } = await findResendable(db, viewer, filter, undefined)
   const bySource = Map.groupBy(found, ({ sourceId }) => sourceId)
   const sources = [...bySource].map(([id, each]) => ({
     id,
@@ -118,19 +131,33 @@ export async function previewResends(db: Db, viewer: Viewer, filter: ResendFilte
     needs_approval: each[0]!.needsApproval,
   }))
   const total = found.filter(({ needsApproval }) => !needsApproval).length
-  return { total, is_more: isMore, sources: sources.toSorted((a, b) => b.count - a.count) }
+  return {
+    previewed_at: rows[0]!.now.toISOString(),
+    total,
+    is_more: isMore,
+    sources: sources.toSorted((a, b) => b.count - a.count),
+  }
+}
+
+/** A job, and when the preview was made that its creator has confirmed. */
+interface NewResendJob {
+  readonly id: string
+  readonly filter: ResendFilter
+  readonly previewedAt?: Date | undefined
+  readonly perSecond: number
+  readonly by: AuditedBy
 }
 
 /**
  * Creates the job, unless one has its id. Payloads of sources that ask for approval, and those of another running job,
- * are left out. False if none is left.
+ * are left out, and deliveries that ended after the preview, if there was one. False if none is left.
  */
 export async function createResendJob(
   db: Database,
   viewer: Viewer,
-  { id, filter, perSecond, by }: { id: string; filter: ResendFilter; perSecond: number; by: AuditedBy },
+  { id, filter, previewedAt, perSecond, by }: NewResendJob,
 ): Promise<boolean> {
-  const { found } = await findResendable(db, viewer, filter)
+  const { found } = await findResendable(db, viewer, filter, previewedAt)
   if (found.length === 0) return false
   return await inTransaction(db, async (client) => {
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
@@ -141,6 +168,7 @@ export async function createResendJob(
       client,
       viewer,
       found.map((each) => each.id),
+      previewedAt,
     )
     const sent = left.filter(({ needsApproval }) => !needsApproval).toReversed()
     if (sent.length === 0) return false

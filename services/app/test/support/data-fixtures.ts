@@ -26,6 +26,7 @@ interface DeliveryChange {
   readonly runId?: string | null
   readonly outcome?: string
   readonly createdAt?: Date
+  readonly finishedAt?: Date | null
   readonly requestBody?: object
   readonly resendOf?: string
 }

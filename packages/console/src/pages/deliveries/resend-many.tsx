@@ -42,7 +42,7 @@ export function useResend() {
   return async ({ status, ...others }: Filters, ids?: readonly string[]) => {
     const matching = { ...others, ...(status && { status: Number(status) }), ...(ids && { ids: [...ids] }) }
     const preview = await mutate('previewResends', { body: { ...matching, per_second: 1 } })
-    const { total, sources, is_more: isMore } = preview
+    const { total, sources, is_more: isMore, previewed_at: previewedAt } = preview
     const { sent = [], kept } = Object.groupBy(sources, ({ needs_approval: needs }) => (needs ? 'kept' : 'sent'))
     const counts = (of: typeof sources) => (
       <ul>
@@ -77,7 +77,10 @@ export function useResend() {
       action: title,
       isTransient: true,
       values: { rate: '10' },
-      save: ({ rate }) => mutate('createResendJob', { body: { id: jobId, ...matching, per_second: Number(rate) } }),
+      save: ({ rate }) =>
+        mutate('createResendJob', {
+          body: { id: jobId, ...matching, previewed_at: previewedAt, per_second: Number(rate) },
+        }),
       onSaved: ({ id }) => navigate(jobLink(id)),
       fields: (form) => (
         <>

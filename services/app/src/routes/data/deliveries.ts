@@ -127,7 +127,9 @@ export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
     createResendJob: async (request) => {
       const { principal, body } = request
       const { id, per_second: perSecond } = body
-      const isAny = await createResendJob(db, principal, { id, filter: toFilter(body), perSecond, by: request })
+      const filter = toFilter(body)
+      const previewedAt = toDate(body.previewed_at)
+      const isAny = await createResendJob(db, principal, { id, filter, previewedAt, perSecond, by: request })
       // Of a repeated request, whose payloads may all be sent by now.
       const job = await findResendJob(db, principal, id)
       if (!job && isAny) throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
