@@ -6,8 +6,8 @@ import { planRun, type TrialContext } from './trials.ts'
 test.each([
   [
     'parked',
-    new RunParkedError('The budget of the workflow for a day is 1.00 EUR, and 1.00 EUR are spent', 1_000),
-    'model_busy: The budget of the workflow for a day is 1.00 EUR, and 1.00 EUR are spent. Try again later',
+    new RunParkedError('Other runs use up the budget', 1_000),
+    'model_busy: Other runs use up the budget. Try again later',
   ],
   ['interrupted', new RunInterruptedError('Suspended'), 'organization_suspended: The organization is suspended'],
   ['timed out', new DOMException('', 'TimeoutError'), 'timed_out: The trial took longer than 2 minutes'],

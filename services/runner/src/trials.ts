@@ -142,6 +142,11 @@ async function callAgent(
     readSteps: async () => [],
     appendSteps: async (_position, added) => void steps.push(...added),
     recordPrompt: async () => {},
+    // A run may wait for the next day or month, a trial does not.
+    reserveCost: async (request) => {
+      const reservation = await inDatabase.reserveCost(request)
+      return reservation.kind === 'exceeded' ? { ...reservation, waitMs: null } : reservation
+    },
     readApproval: async () => undefined,
     readFile: async (fileId) => (rules !== null && fileId === rulesFileId ? rules : await readFile(fileId)),
   }

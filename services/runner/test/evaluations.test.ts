@@ -362,6 +362,19 @@ describe('an evaluation with a model', () => {
     expect(servers[0]!.requests).toHaveLength(2)
   })
 
+  test('ends when a budget is spent, as a trial does, also of a workflow whose runs wait for the next day', async () => {
+    const env = await startModels({ right: answerWith('Total: 5') })
+    const { workflowId: id } = acme
+    await fixture.db.prisma.workflow.update({ where: { id }, data: { dayBudget: 0, whenSpent: 'wait' } })
+    await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
+    const error = expect.stringMatching(/^budget_exceeded: The budget of the workflow for a day is 0\.00 EUR/)
+    const trial = await tryText('Total: 5')
+    expect(trial).toMatchObject({ error })
+    expect(JSON.stringify(trial.steps)).not.toContain('waits for the next day')
+    await keep('Total: 5')
+    expect(await untilEnded(await start())).toMatchObject({ same: 0, results: [{ error }] })
+  })
+
   test('is refused with a model that is not offered', async () => {
     await keep('Total: 5')
     await expect(start({ model: 'unknown' })).rejects.toMatchObject({ problem: 'model_not_offered' })
