@@ -10,7 +10,7 @@ import {
   recordTestNotice,
   takeDueNotices,
 } from '@workflow-service/database'
-import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, createCapturedLogger, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken, parseEvent } from '@workflow-service/webhook-token'
 import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
@@ -126,6 +126,27 @@ describe('Notices', () => {
     await waitUntil(async () => (await recordNotices(db, id, true), (await list()).length === 4))
     await db.pool.query(`UPDATE notices SET created_at = created_at + interval '10 minutes'`)
     expect(await recordNotices(db, id, true)).toBe(0)
+  })
+
+  test('never carry a secret to an address that it was not entered for, also of two saves at once', async () => {
+    const { admin, id } = organization
+    const { pool } = data.app.db
+    const save = async (body: object) => await data.call(admin, 'saveNoticeWebhook', { body })
+    for (const isFirst of [true, false]) {
+      if (!isFirst) await save({ url: data.endpoint.url, signing_secret: null })
+      using other = await beginTransaction(pool)
+      await other.query(
+        `INSERT INTO notice_webhooks (organization_id, url, signing_secret) VALUES ($1, 'https://elsewhere.example/', '\\x01')
+         ON CONFLICT (organization_id) DO UPDATE SET url = excluded.url, signing_secret = excluded.signing_secret`,
+        [id],
+      )
+      const saving = save({ url: `${new URL(data.endpoint.url).origin}/other` })
+      await untilLocked(pool, 'notice_webhooks')
+      await other.query('COMMIT')
+      expect((await saving).error?.details).toMatchObject([{ field: 'signing_secret', code: 'missing' }])
+      const { rows } = await pool.query('SELECT url FROM notice_webhooks WHERE organization_id = $1', [id])
+      expect(rows).toEqual([{ url: 'https://elsewhere.example/' }])
+    }
   })
 
   test('have in the audit log what changes of the webhook, without its path and secret', async () => {

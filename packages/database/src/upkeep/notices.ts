@@ -310,24 +310,36 @@ async function lockNoticeWebhook(client: PoolClient, organizationId: string): Pr
 
 /**
  * Saves it with its audit event. `signingSecret`, `events`: undefined keeps what is stored. The first events are of
- * what happens from now on.
+ * what happens from now on. False, and nothing is saved, if the secret to keep is not that of `seen`: it was entered
+ * for another URL.
  */
 export async function saveNoticeWebhook(
   db: Db,
   organizationId: string,
   { url, signingSecret, events }: Pick<NoticeWebhook, 'url'> & Partial<NoticeWebhook>,
+  seen: NoticeWebhook | undefined,
   by: AuditedBy | undefined,
-): Promise<void> {
-  await inTransaction(db, async (client) => {
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
     const old = await lockNoticeWebhook(client, organizationId)
-    await client.query(
+    const { rowCount } = await client.query(
       `INSERT INTO notice_webhooks (organization_id, url, signing_secret, events) VALUES ($1, $2, $3, coalesce($5::text[], '{}'))
        ON CONFLICT (organization_id) DO UPDATE SET url = $2, events = coalesce($5::text[], notice_webhooks.events),
          events_after = CASE WHEN notice_webhooks.events = '{}' THEN now() ELSE notice_webhooks.events_after END,
-         signing_secret = CASE WHEN $4 THEN notice_webhooks.signing_secret ELSE $3 END`,
-      [organizationId, url, signingSecret ?? null, signingSecret === undefined, events ?? null],
+         signing_secret = CASE WHEN $4 THEN notice_webhooks.signing_secret ELSE $3 END
+       WHERE NOT $4 OR notice_webhooks.signing_secret IS NOT DISTINCT FROM $6::bytea`,
+      [
+        organizationId,
+        url,
+        signingSecret ?? null,
+        signingSecret === undefined,
+        events ?? null,
+        seen?.signingSecret ?? null,
+      ],
     )
+    if (rowCount === 0) return false
     if (by) await recordWebhookEvent(client, by, old, { url, signingSecret, events: events ?? old?.events ?? [] })
+    return true
   })
 }
 

@@ -42,14 +42,17 @@ export function organizationHandlers(ctx: DispatcherContext) {
       const { url, signing_secret: secret, events } = request.body
       const check = checkUrl(url, ctx.config.allowedSubnets)
       if (!check.isAllowed) throw invalidFields([{ field: 'url', code: check.code, message: check.message }])
-      const stored = await findNoticeWebhook(db, organizationId)
-      if (secret === undefined && stored?.signingSecret)
-        assertSecretMayTravel({ secret: 'signing_secret', url: 'url' }, stored.url, url)
       const owner = { organizationId, id: organizationId }
-      const sealed = encryptGivenSecret(ctx.secrets, owner, secret, stored?.signingSecret)
-      const webhook = { url, signingSecret: sealed, events }
-      await saveNoticeWebhook(db, organizationId, webhook, readActor(organizationId, request))
-      return { status: 204 }
+      for (;;) {
+        const stored = await findNoticeWebhook(db, organizationId)
+        if (secret === undefined && stored?.signingSecret)
+          assertSecretMayTravel({ secret: 'signing_secret', url: 'url' }, stored.url, url)
+        const sealed = encryptGivenSecret(ctx.secrets, owner, secret, stored?.signingSecret)
+        const webhook = { url, signingSecret: sealed, events }
+        // Another save may have changed the secret since it was read.
+        const by = readActor(organizationId, request)
+        if (await saveNoticeWebhook(db, organizationId, webhook, stored, by)) return { status: 204 }
+      }
     },
 
     /** Sends one notice, with the limits and checks of payloads. The caller records what became of it. */
