@@ -157,6 +157,13 @@ describe('an evaluation', () => {
     expect(await untilEnded(id)).toMatchObject({ total: 6, done: 6, same: 6 })
   })
 
+  test('has no case whose id another workflow has, which is not said to be one too many', async () => {
+    const other = editOf(await fixture.createOrganization())
+    const id = await keep('Total: 1', 'Total: 1', other)
+    const theirs = { name: 'Mine', context: 'Mine', expected: [], version: null }
+    await expect(saveCase(fixture.db, edit, id, theirs)).rejects.toMatchObject({ problem: 'id_taken' })
+  })
+
   test('has cases of a limited size in all workflows, of which a person can make one smaller', async () => {
     const id = await keep('Total: 1')
     const even = await keep('Even', 'x'.repeat(100_000))

@@ -93,8 +93,9 @@ export async function saveCase(
       acceptedAt,
     ])
     if (!rowCount) {
+      const taken = await tx.query('SELECT FROM cases WHERE id = $1', [id])
       const message = `A workflow has at most ${CASES_MAX} cases. Delete some that are not needed.`
-      throw stored ? new EditRefused('id_taken') : new EditRefused('limit_reached', { message })
+      throw taken.rowCount ? new EditRefused('id_taken') : new EditRefused('limit_reached', { message })
     }
     // As they are stored: another text of the same length may be compressed less.
     if ((await readCaseBytes(tx, id)) > bytesBefore) await assertCasesFit(tx, edit.principal.organizationId)
