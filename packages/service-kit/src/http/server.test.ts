@@ -94,6 +94,21 @@ describe('answers that their callers do not read', () => {
     const counts = await Promise.all(callers.map(({ countBytes }) => countBytes()))
     expect(counts.map((count) => count > LARGE_BODY.length)).toEqual([false, true, true])
   })
+
+  test('are closed also if they were open-ended before, such as that of a request that waited for a run', async () => {
+    const unreadLimits = { maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 }
+    const responses: ServerResponse[] = []
+    const waitAndAnswer: RequestListener = (req, res) => {
+      responses.push(res)
+      setTimeout(() => {
+        responseState(res).onStream?.()
+        answerLarge(req, res)
+      })
+    }
+    const caller = await call(await listen(waitAndAnswer, { unreadLimits }), '/a')
+    await once(responses[0]!, 'close', { signal: AbortSignal.timeout(5_000) })
+    expect(await caller.countBytes()).toBeLessThan(LARGE_BODY.length)
+  })
 })
 
 describe('startHttpServer', () => {

@@ -155,7 +155,8 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   })
   answerHalfClosed(server, options.probeMs ?? 100)
   await listen(server, options)
-  server.once('close', closeUnreadAnswers(inFlight, options.unreadLimits ?? UNREAD_LIMITS))
+  const answers = () => [...streams, ...inFlight]
+  server.once('close', closeUnreadAnswers(answers, options.unreadLimits ?? UNREAD_LIMITS))
   const { port } = server.address() as AddressInfo
   const drain = (): void => {
     isDraining = true

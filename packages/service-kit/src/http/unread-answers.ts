@@ -16,14 +16,15 @@ export const UNREAD_LIMITS: UnreadLimits = { maxBytesPerKey: 32 * 1024 * 1024, t
  * Closes connections whose callers do not read their answers, because an answer stays in memory until it is sent: those
  * without progress for `timeoutMs`, and the oldest ones of a key that has more than `maxBytesPerKey`. Returns a
  * function that ends the checks.
- * @param answers All requests in flight, in the order of their arrival.
+ * @param answers Gives all answers that have not been sent: the open-ended ones, which may have ended by now, and those
+ *   of the requests in flight; each in the order of their arrival.
  */
-export function closeUnreadAnswers(answers: ReadonlySet<ServerResponse>, limits: UnreadLimits): () => void {
+export function closeUnreadAnswers(answers: () => readonly ServerResponse[], limits: UnreadLimits): () => void {
   const stalls = new WeakMap<ServerResponse, { readonly bytes: number; readonly sinceMs: number }>()
   const check = (): void => {
     const bytesByKey = new Map<string | undefined, number>()
     const nowMs = performance.now()
-    for (const res of [...answers].toReversed()) {
+    for (const res of answers().toReversed()) {
       const bytes = res.writableEnded ? res.writableLength : 0
       if (bytes === 0) continue
       const { key } = responseState(res)
