@@ -146,6 +146,16 @@ describe('startHttpServer', () => {
     expect((await ended).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
   })
 
+  test.each([
+    ['that does not arrive in time', head('X-Request-Id: mine\r\nContent-Length: 10')],
+    ['with a broken body', `${head('X-Request-Id: mine\r\nTransfer-Encoding: chunked')}rubbish`],
+    ['without Host', 'GET / HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n'],
+  ])('refuses a request %s with the id that its caller has given it', async (_what, text) => {
+    const server = await listen(() => {}, { headersTimeoutMs: 50, requestTimeoutMs: 100 })
+    const received = await exchange(server, text)
+    expect(received).toMatch(/^HTTP\/1\.1 400 [^]*\r\nX-Request-Id: mine\r\n[^]*"request_id":"mine"/)
+  })
+
   test('counts a request whose caller resets the connection in the middle of the body as a 400', async () => {
     const responses: ServerResponse[] = []
     const server = await listen((_req, res) => void responses.push(res))
@@ -253,10 +263,12 @@ describe('startHttpServer', () => {
       responseState(res).onStream?.()
       begun.push(res)
     })
-    const answer = exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const answer = exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n')
     while (begun.length === 0) await nextTurn()
     await server.close(0)
-    expect(await answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nRetry-After: 1\r\n[^]*"code":"service_unavailable"/)
+    expect(await answer).toMatch(
+      /^HTTP\/1\.1 503 [^]*\r\nX-Request-Id: mine\r\nRetry-After: 1\r\n[^]*"code":"service_unavailable"/,
+    )
   })
 
   test('closes the remaining connections when the grace period is over', async () => {

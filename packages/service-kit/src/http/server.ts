@@ -10,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { responseState, onceClosed } from './response-state.ts'
 import { ApiError, serviceUnavailable, toErrorResponse, writeError } from './errors.ts'
-import { newRequestId } from './request-id.ts'
+import { newRequestId, requestIdFrom } from './request-id.ts'
 import { createFairQueue } from './request-slots.ts'
 import { closeUnreadAnswers, UNREAD_LIMITS, type UnreadLimits } from './unread-answers.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
@@ -88,7 +88,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const { onRefusal = () => {} } = options
 
   const refuse = (res: ServerResponse, error: ApiError): void => {
-    const requestId = newRequestId()
+    const requestId = requestIdOf(res)
     onRefusal(error, requestId)
     writeError(res, error, requestId, ['Connection', 'close'])
   }
@@ -178,6 +178,11 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       return (closing ??= closeGracefully(server, streams, graceMs))
     },
   }
+}
+
+/** The caller's id of a request that the application does not answer itself, or a new one. */
+function requestIdOf({ req }: ServerResponse): string {
+  return requestIdFrom(req.headers['x-request-id'])
 }
 
 function mayHaveLargeBody({ headers }: IncomingMessage): boolean {
@@ -326,7 +331,7 @@ function toReachableHost(host: string): string {
  * begun becomes a 503, since its end alone would be an empty 200.
  */
 function endStream(res: ServerResponse): void {
-  if (!res.headersSent) writeError(res, serviceUnavailable('The service is stopping; try again.'), newRequestId())
+  if (!res.headersSent) writeError(res, serviceUnavailable('The service is stopping; try again.'), requestIdOf(res))
   res.end()
   res.req.socket.destroySoon()
 }
