@@ -100,6 +100,26 @@ describe('GET /v1/runs/{run_id}', () => {
     expect((await answer).status).toBe(401)
   })
 
+  test('says nothing new to a key that cannot be looked up again', async () => {
+    const { key, apiKey } = await gateway.issueKey({ scopes: ['read'] })
+    const { id } = await start()
+    const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
+    await waiting(1)
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
+    const client = await gateway.db.pool.connect()
+    try {
+      await client.query('BEGIN; LOCK TABLE api_keys')
+      // Until the key is no longer in the cache.
+      await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 503)
+      await end(id, 'succeeded')
+      expect(await answer).toMatchObject({ status: 200, body: { status: 'queued' } })
+    } finally {
+      await client.query('ROLLBACK')
+      client.release()
+    }
+  })
+
   test('is answered when the gateway stops', async () => {
     const another = await gateway.startAnother()
     const { id } = await start()

@@ -43,7 +43,8 @@ function waitForEnd(
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) return sendError(res, error)
       ctx.logger.warn({ task: 'read a run for which a request waited', error: describeError(error) }, 'task.failed')
-      answer(ended ? JSON.stringify(ended) : text)
+      // Nothing that was read since: it is unknown whether the key may still read it.
+      answer(text)
     }
   }
   const forget = ctx.runWaits.add({
