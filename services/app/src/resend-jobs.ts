@@ -33,15 +33,17 @@ export async function sendResendJobs(
   untilNextSecond = async (): Promise<void> => await pauseSecond(signal),
   turnMs = TURN_MS,
 ): Promise<void> {
+  const first = await leaseJob(ctx)
+  if (!first) return
   let active = 0
-  const work = async (): Promise<void> => {
+  const work = async (leased?: LeasedJob): Promise<void> => {
+    let next = leased
     while (!signal.aborted) {
-      // Of this lease alone: once it has expired, this process may lease the job again, and both would count payloads.
-      const owner = randomUUID()
-      const job = await leaseResendJob(ctx.db, owner)
-      if (job) {
+      next ??= await leaseJob(ctx)
+      if (next) {
         active += 1
-        await sendJob(ctx, owner, job, signal, { untilNextSecond, turnMs }).finally(() => (active -= 1))
+        await sendJob(ctx, next, signal, { untilNextSecond, turnMs }).finally(() => (active -= 1))
+        next = undefined
       } else if (active > 0) {
         await pauseSecond(signal)
       } else {
@@ -49,13 +51,25 @@ export async function sendResendJobs(
       }
     }
   }
-  await Promise.all(Array.from({ length: JOBS_AT_ONCE }, work))
+  // The first is at work before the others look for a job, so that these stay.
+  await Promise.all([work(first), ...Array.from({ length: JOBS_AT_ONCE - 1 }, () => work())])
+}
+
+interface LeasedJob {
+  /** Of this lease alone: once it has expired, this process may lease the job again, and both would count payloads. */
+  readonly owner: string
+  readonly job: LeasedResends
+}
+
+async function leaseJob({ db }: JobContext): Promise<LeasedJob | undefined> {
+  const owner = randomUUID()
+  const job = await leaseResendJob(db, owner)
+  return job && { owner, job }
 }
 
 async function sendJob(
   ctx: JobContext,
-  owner: string,
-  leased: LeasedResends,
+  { owner, job: leased }: LeasedJob,
   stopping: AbortSignal,
   { untilNextSecond, turnMs }: { untilNextSecond: () => Promise<void>; turnMs: number },
 ): Promise<void> {

@@ -171,6 +171,21 @@ describe('Payloads that are sent again together', () => {
     expect(received()).toEqual([...orders, 'other'])
   })
 
+  test('of a job that comes later are sent while the endpoint of the first is slow', async () => {
+    await addFailed('slow')
+    const other = await data.saveSource()
+    await addFailed('later', other)
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(({ text }) => (text.includes('slow') ? answer.promise : { status: 204 }))
+    await startSender()
+    const { body: slow } = await create({ source_id: sourceId })
+    await data.endpoint.waitForRequests(1)
+    const { body: later } = await create({ source_id: other })
+    expect(await untilEnded(later.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+    expect(await read(slow.id)).toMatchObject({ status: 'running' })
+    answer.resolve({ status: 204 })
+  })
+
   test('wait while their source is paused, without holding up others, and can be stopped then', async () => {
     const other = await data.saveSource()
     const stop = (id: string) => data.call('admin', 'stopResendJob', { params: { resend_job_id: id } })
