@@ -346,7 +346,7 @@ test('a person who signs out is asked about what was typed while it can still be
   await button(page, 'Stay here').click()
   await button(page, 'Create workflow').click()
   await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
-  // Without an answer the person is signed in as before, and is told so.
+  // Without an answer the person is signed in as before, and the page says so.
   await page.route(`**${APP_ROUTES.signOut.path}`, (route) => route.abort(), { times: 1 })
   browser.expectProblem(/ERR_FAILED/)
   await signOut()

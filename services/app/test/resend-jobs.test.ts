@@ -106,7 +106,7 @@ describe('Payloads that are sent again together', () => {
     expect([none.status, none.error?.code]).toEqual([409, 'not_resendable'])
   })
 
-  test('are no more than the preview has counted, whatever failed while a person read it', async () => {
+  test('are no more than the preview has counted, also when others fail while a person reads it', async () => {
     await addFailed('V1')
     const { prisma } = data.app.db
     const requestBody = { order_id: 'V2', total: 1 }

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { PublicRunOut, PublicSessionOut } from '@workflow-service/contract'
 import { newId, revokeApiKey } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, waitUntil } from '@workflow-service/testkit'
 import { useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -20,6 +20,17 @@ const end = async (id: string, status: string, error: string | null = null): Pro
 }
 const waiting = async (count: number) =>
   await waitUntil(async () => (await gateway.metric('gateway_run_waits')) === count)
+
+/** Waits for a run with a key that is revoked meanwhile. */
+async function waitAndRevoke() {
+  const { key, apiKey } = await gateway.issueKey({ scopes: ['read'] })
+  const { id } = await start()
+  const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
+  await waiting(1)
+  await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+  await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
+  return { id, key, answer }
+}
 
 describe('GET /v1/runs/{run_id}', () => {
   test('returns what became of a start, with its deliveries', async () => {
@@ -90,34 +101,19 @@ describe('GET /v1/runs/{run_id}', () => {
   })
 
   test('is refused when the key was revoked meanwhile', async () => {
-    const { key, apiKey } = await gateway.issueKey({ scopes: ['read'] })
-    const { id } = await start()
-    const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
-    await waiting(1)
-    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
+    const { id, answer } = await waitAndRevoke()
     await end(id, 'succeeded')
     expect((await answer).status).toBe(401)
   })
 
   test('says nothing new to a key that cannot be looked up again', async () => {
-    const { key, apiKey } = await gateway.issueKey({ scopes: ['read'] })
-    const { id } = await start()
-    const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
-    await waiting(1)
-    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
-    const client = await gateway.db.pool.connect()
-    try {
-      await client.query('BEGIN; LOCK TABLE api_keys')
-      // Until the key is no longer in the cache.
-      await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 503)
-      await end(id, 'succeeded')
-      expect(await answer).toMatchObject({ status: 200, body: { status: 'queued' } })
-    } finally {
-      await client.query('ROLLBACK')
-      client.release()
-    }
+    const { id, key, answer } = await waitAndRevoke()
+    using client = await beginTransaction(gateway.db.pool)
+    await client.query('LOCK TABLE api_keys')
+    // Until the key is no longer in the cache.
+    await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 503)
+    await end(id, 'succeeded')
+    expect(await answer).toMatchObject({ status: 200, body: { status: 'queued' } })
   })
 
   test('is answered when the gateway stops', async () => {

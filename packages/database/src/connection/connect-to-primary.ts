@@ -10,7 +10,8 @@ const PROBE_REUSE_MS = 1_000
 /**
  * Reads a URL that may name several hosts of a cluster. With several, each new connection goes to the one that accepts
  * writes, as libpq does with `target_session_attrs=read-write`; when none does, connecting fails like that to a server
- * that is down. One host alone is not asked. Whatever prevents a connection means that the database is unavailable.
+ * that is down. One host alone is not asked. Each error that prevents a connection means that the database is
+ * unavailable.
  */
 export function toPrimary(url: string) {
   const urls = splitHosts(url)

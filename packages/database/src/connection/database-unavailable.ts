@@ -20,8 +20,8 @@ const UNAVAILABLE_MESSAGES =
 const failuresToConnect = new WeakSet<object>()
 
 /**
- * Marks the error with which connecting failed: it means that the database is unavailable, whatever it is, such as a
- * certificate that has expired. Without an error, does nothing.
+ * Marks the error with which connecting failed: each, such as a certificate that has expired, means that the database
+ * is unavailable. Without an error, does nothing.
  */
 export function markUnavailable<Failure extends Error | undefined>(error: Failure): Failure {
   if (error) failuresToConnect.add(error)
