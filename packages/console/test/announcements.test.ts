@@ -74,6 +74,23 @@ test('an error of the field with the focus is announced, and a dialog is describ
   expect(await page.locator(`[id="${text}"]`).textContent()).toContain('This cannot be undone')
 })
 
+test('a row has changed before the dialog above it closes, and the focus goes to the title for its button', async () => {
+  browser.expectProblem(/net::ERR_FAILED/)
+  const { owner, page } = await open()
+  await owner.call('createApiKey', { body: { id: randomUUID(), name: 'Shop', scopes: ['read'], expires_at: null } })
+  // The row changes by the last answer that the dialog waits for.
+  await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => await route.abort())
+  await show(page, '/keys')
+  await button(page, 'Revoke Shop').press('Enter')
+  const json = await owner.call('listApiKeys')
+  const times = 1
+  await page.route(`**${APP_ROUTES.listApiKeys.path}`, async (route) => await route.fulfill({ json }), { times })
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke key' }).press('Enter')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  expect(await page.getByRole('cell', { name: 'Revoked' }).count()).toBe(1)
+  await hasFocus(page, page.getByRole('heading', { name: 'API keys' }))
+})
+
 test('a part of a workflow is announced, and reached by a link that is gone, its tab has the focus', async () => {
   const { page, workflowId } = await openFilled()
   await show(page, `/workflows/${workflowId}`)

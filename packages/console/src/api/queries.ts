@@ -1,6 +1,7 @@
 import {
   type InfiniteData,
   keepPreviousData,
+  notifyManager,
   QueryCache,
   QueryClient,
   queryOptions,
@@ -69,6 +70,9 @@ async function renewSignIn(error: unknown): Promise<boolean> {
 
 /** Asks the server whether the sign-in has ended, and renews it then. */
 export const renewEndedSignIn = async (): Promise<boolean> => await call('getMe', {}).then(() => false, renewSignIn)
+
+// What was read is shown before those who wait for it go on: by default, after. The page never shows old values then.
+notifyManager.setScheduler(queueMicrotask)
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: (error) => void renewSignIn(error) }),
