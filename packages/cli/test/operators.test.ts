@@ -3,12 +3,14 @@ import {
   createDatabase,
   createOrganization,
   createUserLink,
+  deleteUser,
   findOneTimeLink,
   hashApiKey,
   newId,
   operatorOf,
   prefixOfApiKey,
   recordAuditEvent,
+  signIn,
 } from '@workflow-service/database'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beforeEach, describe, expect, test } from '@jest/globals'
@@ -449,6 +451,62 @@ test('wf people erase finds the addresses that the person had before, and was to
   const { rows } = await db.pool.query(`SELECT action, target_name, changes FROM audit_events
     WHERE to_json(audit_events)::text ILIKE '%bob%'`)
   expect(rows).toEqual([])
+})
+
+test.each([
+  ['the address', 'Bob@acme.test'],
+  ['it in small letters', 'bob@acme.test'],
+])('wf people erase finds a person whom an admin removed before, and leaves one who has %s now', async (_, email) => {
+  const { db } = database
+  const { id: organizationId } = await create('Acme')
+  await addUser(organizationId, 'ada@acme.test', 'owner')
+  const { id, accountId } = await addUser(organizationId, 'Bob@acme.test', 'member')
+  await nameBob(organizationId, id, accountId!)
+  const membership = { id: organizationId, userId: id }
+  const visitor = { principal: { address: '192.0.2.1', userAgent: null }, requestId: 'r' }
+  await signIn(db, { id: accountId!, name: 'Bobby "B"' }, membership, 'password', visitor)
+  expect(await deleteUser(db, id, () => {}, operatorOf(organizationId))).toBe('removed')
+  const again = await addUser(organizationId, email, 'member')
+  const target = { kind: 'user', id: again.id, name: email } as const
+  await recordAuditEvent(db.pool, { ...operatorOf(organizationId), action: 'user.created', target })
+
+  const done = await wf('people', 'erase', id, '--yes')
+  expect(done).toMatchObject({ exitStatus: 0, stderr: '' })
+  expect(done.stdout).toContain('Erased: Bob@acme.test of Acme (removed before).')
+  expect(await wf('people', 'erase', id, '--yes')).toMatchObject(failure('There is no user'))
+  expect(await db.prisma.auditEvent.findMany({ where: { targetId: again.id } })).toMatchObject([
+    { targetName: target.name },
+  ])
+  const others = `SELECT action FROM audit_events
+    WHERE target_id IS DISTINCT FROM $1 AND target_kind IS NOT NULL AND to_json(audit_events)::text ILIKE '%bob%'`
+  expect((await db.pool.query(others, [again.id])).rows).toEqual([])
+
+  expect(await deleteUser(db, again.id, () => {}, operatorOf(organizationId))).toBe('removed')
+  const byAddress = await wf('people', 'erase', 'BOB@acme.test', '--yes', '--json')
+  expect(JSON.parse(byAddress.stdout)).toMatchObject({ erased: [{ user_id: again.id }] })
+  for (const table of ['audit_events', 'workflow_versions', 'notices', 'starts', 'run_steps', 'approvals']) {
+    const found = await db.pool.query(`SELECT FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)
+    expect([table, found.rowCount]).toEqual([table, 0])
+  }
+})
+
+test('wf people erase finds a person of a manifest who was removed again after it was erased, once', async () => {
+  const { db } = database
+  const { id: organizationId } = await create('Acme')
+  await addUser(organizationId, 'ada@acme.test', 'owner')
+  const manifest = { organization: { name: 'Acme' }, users: [{ email: 'bob@acme.test' }] }
+  const makeAndRemove = async () => {
+    expect(await apply(manifest)).toMatchObject({ exitStatus: 0 })
+    const { id } = await db.prisma.user.findFirstOrThrow({ where: { email: 'bob@acme.test' } })
+    expect(await deleteUser(db, id, () => {}, operatorOf(organizationId))).toBe('removed')
+    return id
+  }
+  const id = await makeAndRemove()
+  expect(await wf('people', 'erase', 'bob@acme.test', '--yes')).toMatchObject({ exitStatus: 0 })
+  for (let count = 0; count < 2; count += 1) expect(await makeAndRemove()).toBe(id)
+  const done = await wf('people', 'erase', 'bob@acme.test', '--yes', '--json')
+  expect(JSON.parse(done.stdout)).toEqual({ erased: [{ user_id: id, organization_id: organizationId }] })
+  expect(await wf('people', 'erase', 'bob@acme.test', '--yes')).toMatchObject(failure('There is no user'))
 })
 
 test('wf people erase leaves the events of another person who has an earlier address now', async () => {

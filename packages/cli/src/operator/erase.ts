@@ -16,7 +16,12 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
   const found = await findUsersOfPerson(ctx.db, person)
   const users = found.filter(({ organizationId }) => only === undefined || organizationId === only.id)
   if (users.length === 0) throw new CliError(`There is no user ${given}. List them with wf users list.`)
-  const names = users.map(({ email, organizationName }) => `${email} of ${organizationName}`).join(', ')
+  const names = users
+    .map(
+      ({ email, organizationName, isRemoved }) =>
+        `${email} of ${organizationName}${isRemoved ? ' (removed before)' : ''}`,
+    )
+    .join(', ')
   await confirmErasure(ctx, options, `This deletes ${names}, and the name in the audit log. It cannot be undone.`)
   for (const user of users) {
     const outcome = await eraseUser(ctx.db, user)

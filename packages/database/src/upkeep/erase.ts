@@ -9,6 +9,8 @@ export interface PersonUser {
   readonly email: string
   readonly organizationId: string
   readonly organizationName: string
+  /** Whether it was removed before: the audit log has it still. */
+  readonly isRemoved: boolean
   /** What is recorded as the name of the person. */
   readonly names: readonly string[]
 }
@@ -16,18 +18,35 @@ export interface PersonUser {
 /** What the audit log and the journals name in place of an erased person. */
 const ERASED_NAME = 'erased person'
 
-/** The users of a person in all organizations: with this id or address, or of the account that signs in with it. */
+/**
+ * The users of a person in all organizations: with this id or address, or of the account that signs in with it; also
+ * those that were removed before, by their last address.
+ */
 export async function findUsersOfPerson(db: Db, given: { id: string } | { email: string }): Promise<PersonUser[]> {
-  const isPerson =
+  const [isPerson, isRemovedPerson] =
     'id' in given
-      ? 'users.id = $1'
-      : `(${EMAIL_KEY} = $1 OR account_id IN (SELECT id FROM accounts WHERE accounts.email_key = $1))`
+      ? ['users.id = $1', 'target_id = $1']
+      : [
+          `(${EMAIL_KEY} = $1 OR account_id IN (SELECT id FROM accounts WHERE accounts.email_key = $1))`,
+          'lower(target_name) = lower($2)',
+        ]
   const { rows } = await db.pool.query<PersonUser>(
     `SELECT users.id, account_id AS "accountId", users.email, organization_id AS "organizationId", organizations.name AS "organizationName",
+       false AS "isRemoved",
        ARRAY[users.email, trim(first_name || ' ' || last_name), (SELECT name FROM accounts WHERE id = account_id)] AS names
      FROM users JOIN organizations ON organizations.id = organization_id
-     WHERE deleted_at IS NULL AND ${isPerson} ORDER BY organizations.name, users.id`,
-    ['id' in given ? given.id : foldCase(given.email)],
+     WHERE deleted_at IS NULL AND ${isPerson}
+     UNION SELECT target_id, (
+         SELECT target_id FROM audit_events AS sign_in
+         WHERE organization_id = organizations.id AND actor_id = removed.target_id AND action = 'account.signed_in' LIMIT 1
+       ), target_name, organization_id, organizations.name, true, ARRAY[target_name]
+     FROM organizations JOIN audit_events AS removed ON organization_id = organizations.id AND action = 'user.removed'
+     WHERE deleted_at IS NULL AND ${isRemovedPerson} AND NOT EXISTS (
+       SELECT FROM audit_events AS erased WHERE organization_id = organizations.id AND target_id = removed.target_id
+         AND action = 'user.erased' AND erased.at >= removed.at
+     )
+     ORDER BY "organizationName", "isRemoved", id`,
+    'id' in given ? [given.id] : [foldCase(given.email), given.email],
   )
   return rows
 }
@@ -46,9 +65,12 @@ export async function eraseUser(db: Database, user: PersonUser): Promise<'erased
     await eraseNames(tx, user)
   }
   try {
-    const outcome = await deleteUser(db, user.id, () => {}, operatorOf(user.organizationId), erase)
+    // A manifest may have made a user with the id of a removed one.
+    const outcome = user.isRemoved
+      ? undefined
+      : await deleteUser(db, user.id, () => {}, operatorOf(user.organizationId), erase)
     if (outcome === 'last_owner') return 'last_owner'
-    // Removed meanwhile by another person.
+    // Removed before, or meanwhile by another person.
     if (outcome === undefined) await inTransaction(db, erase)
     return 'erased'
   } catch (error) {
@@ -99,12 +121,14 @@ async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
            AND target_id <> ALL (ARRAY(SELECT users.id FROM users WHERE users.organization_id = $1))))`,
     [...values, accountId, emails],
   )
-  // Lists of the users of a workflow, and attempts to sign in with the address.
+  // Lists of the users of a workflow, and attempts to sign in with the address. Another user may have it in another
+  // case.
   for (const email of emails) {
     await client.query(
       `UPDATE audit_events SET changes = replace(changes::text, to_json($2::text)::text, to_json($3::text)::text)::json,
          actor_name = CASE WHEN lower(actor_name) = lower($2) THEN $3 ELSE actor_name END,
-         target_name = CASE WHEN lower(target_name) = lower($2) THEN $3 ELSE target_name END
+         target_name = CASE WHEN lower(target_name) = lower($2)
+           AND NOT (target_kind = 'user' AND EXISTS (SELECT FROM users WHERE users.id = target_id)) THEN $3 ELSE target_name END
        WHERE organization_id = $1 AND (strpos(changes::text, to_json($2::text)::text) > 0
          OR lower(actor_name) = lower($2) OR lower(target_name) = lower($2))`,
       [organizationId, email, ERASED_NAME],
@@ -122,17 +146,18 @@ async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
   await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'user.erased', target })
 }
 
-/** The address of the user, and those that the account had before and no other user of the organization has now. */
+/** The address of the user, and those that the account had before, unless another user of the organization has them. */
 async function listEmails(client: Queryable, { email, organizationId, accountId }: PersonUser): Promise<string[]> {
   const { rows } = await client.query<{ email: string }>(
-    `SELECT DISTINCT email FROM audit_events
+    `SELECT $3 AS email WHERE NOT EXISTS (SELECT FROM users WHERE users.organization_id = $1 AND users.email = $3)
+     UNION SELECT of.email FROM audit_events
      CROSS JOIN LATERAL jsonb_path_query(changes::jsonb, '$[*] ? (@.field == "email")') AS change
      CROSS JOIN LATERAL (VALUES (change->>'old'), (change->>'new')) AS of (email)
-     WHERE organization_id = $1 AND target_kind = 'account' AND target_id = $2 AND email IS NOT NULL AND email <> $3
+     WHERE organization_id = $1 AND target_kind = 'account' AND target_id = $2 AND of.email IS NOT NULL AND of.email <> $3
        AND NOT EXISTS (SELECT FROM users WHERE users.organization_id = $1 AND lower(users.email) = lower(of.email))`,
     [organizationId, accountId, email],
   )
-  return [email, ...rows.map((row) => row.email)]
+  return rows.map((row) => row.email)
 }
 
 /** Of journals, prompts and errors of runs, versions of workflows, and notices. */
