@@ -3,6 +3,7 @@ import { describe, expect, jest, test } from '@jest/globals'
 import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
 import {
   acquireSessions,
+  cancelRun,
   claimDeliveries,
   countWaitingApprovals,
   createResendJob,
@@ -297,6 +298,44 @@ describe('the claim of a payload', () => {
     expect(await removeUnsentDelivery(acme.db, delivery)).toBe(true)
     expect(await kindOf(request)).toBe('claimed')
     expect(await kindsOf(runId)).toEqual(['message', 'tool_call'])
+  })
+
+  test('lets the session of a cancelled run go on when it is removed because nothing was sent, and not before', async () => {
+    const { request, runId, sessionId } = await leaseRun()
+    const next = await start(acme.db, acme, sessionId)
+    await kindOf(request)
+    const { organizationId, db } = acme
+    const viewer = { organizationId, memberId: null }
+    expect(await cancelRun(db, viewer, runId, operatorOf(organizationId))).toMatchObject({ kind: 'cancelled' })
+    const acquired = async () =>
+      (await acquireSessions(db, ACQUIRE_ALL, [sessionId])).sessions.map(({ run }) => run?.id)
+    const resend = { of: request.id, firstId: request.id, sentBy: null, sessionId }
+    const sentAgain = newRequest({ runId, resend })
+    expect(await kindOf(sentAgain)).toBe('claimed')
+    const remove = async (id: string) => removeUnsentDelivery(db, (await findDeliveryState(db, id))!.delivery)
+    expect(await remove(sentAgain.id)).toBe(true)
+    expect(await acquired()).toEqual([])
+    expect(await remove(request.id)).toBe(true)
+    expect(await acquired()).toEqual([next.startId])
+  })
+
+  test('that is removed because nothing was sent waits for a cancellation of its run, whose session then goes on', async () => {
+    const { request, runId, sessionId } = await leaseRun()
+    const next = await start(acme.db, acme, sessionId)
+    await kindOf(request)
+    const { organizationId, db } = acme
+    const { delivery } = (await findDeliveryState(db, request.id))!
+    using holder = await beginTransaction(db.pool)
+    await holder.query('LOCK TABLE audit_events IN EXCLUSIVE MODE')
+    const cancelling = cancelRun(db, { organizationId, memberId: null }, runId, operatorOf(organizationId))
+    await untilLocked(db.pool, 'audit_events')
+    const removal = removeUnsentDelivery(db, delivery)
+    await Promise.race([removal, untilLocked(db.pool, 'isLeased')])
+    await holder.query('COMMIT')
+    expect(await cancelling).toMatchObject({ kind: 'cancelled' })
+    expect(await removal).toBe(true)
+    const { sessions } = await acquireSessions(db, ACQUIRE_ALL, [sessionId])
+    expect(sessions.map(({ run }) => run?.id)).toEqual([next.startId])
   })
 })
 

@@ -274,21 +274,38 @@ function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] 
   ]
 }
 
+const WAKE_AFTER_CANCELLED = statement('deliveries/wake-after-cancelled', {})
+
 /**
  * Removes the record of a request of which no byte was sent, so that its id can be claimed anew. Resolves to whether
  * the record was still in flight; any other is kept. The time of the record distinguishes it from a later claim of the
- * same id, which a repeated call must not remove.
+ * same id, which a repeated call must not remove. A session that waits for it, because its run was cancelled, goes on.
  */
 export async function removeUnsentDelivery(
   db: Db,
   delivery: Pick<DeliveryOut, 'organization_id' | 'id' | 'created_at'>,
 ): Promise<boolean> {
-  const { rowCount } = await db.pool.query(
-    `DELETE FROM deliveries
-     WHERE organization_id = $1 AND id = $2 AND created_at = $3 AND outcome = 'in_flight'`,
-    [delivery.organization_id, delivery.id, delivery.created_at],
-  )
-  return rowCount === 1
+  return await inTransaction(db, async (client) => {
+    // First, as where a run is cancelled: that reads what is in flight afterwards, or has made the session wait. No
+    // session waits for a payload that a person sends again.
+    const { rows } = await client.query<{ id: string; isLeased: boolean }>(
+      `SELECT id, lease_owner IS NOT NULL AS "isLeased" FROM sessions
+       WHERE id = (SELECT session_id FROM deliveries WHERE organization_id = $1 AND id = $2 AND resend_of IS NULL)
+       FOR NO KEY UPDATE`,
+      [delivery.organization_id, delivery.id],
+    )
+    const [session] = rows
+    const { rowCount } = await client.query(
+      `DELETE FROM deliveries
+       WHERE organization_id = $1 AND id = $2 AND created_at = $3 AND outcome = 'in_flight'`,
+      [delivery.organization_id, delivery.id, delivery.created_at],
+    )
+    const isRemoved = rowCount === 1
+    if (isRemoved && session?.isLeased === false) {
+      await runStatement({ pool: client }, WAKE_AFTER_CANCELLED, [[session.id]])
+    }
+    return isRemoved
+  })
 }
 
 /** The outcome of a delivery, with the step that records it in the journal of its run. */
@@ -309,8 +326,6 @@ const RECORD_RUN_OUTCOMES = statement(
   },
   { SET_OUTCOME },
 )
-
-const WAKE_AFTER_CANCELLED = statement('deliveries/wake-after-cancelled', {})
 
 /**
  * Records outcomes as `recordOutcomes` does, each with its result in the journal of the run and, where an accepted

@@ -1,4 +1,4 @@
--- Lets sessions go on that wait for the payload of a cancelled run, which has its outcome now.
+-- Lets sessions go on that wait for the payload of a cancelled run, which has its outcome now, or was not sent.
 -- By hand: one statement for the batch of outcomes.
 -- Parameters: $1 sessions. Rows: none.
 UPDATE sessions SET waiting_since = CASE WHEN last_finished_number < last_start_number THEN now() END
