@@ -218,7 +218,10 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   expect((await app.call(acme.member, 'startScheduled', run)).error.code).toBe('workflow_inactive')
   await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } })
   expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
+  // Repeated after its answer was lost.
+  await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: false } })
   expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
+  await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } })
   const started = await app.db.prisma.start.findMany({ where: { workflowId: workflow.id } })
   expect(started).toMatchObject([{ id: run.body.id, origin: 'auto_run', number: 1n }])
   expect(started[0]!.context).toMatch(/^\{"frequency":"weekly","scheduled_for":"\d/)

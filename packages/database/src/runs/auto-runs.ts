@@ -91,14 +91,14 @@ async function startNow(db: Db, edit: WorkflowEdit, runId: string): Promise<Sche
     )
     const [workflow] = rows
     if (!workflow) return { kind: 'workflow_not_found' }
-    if (workflow.isSuspended) return { kind: 'organization_suspended' }
-    if (!workflow.isActive) return { kind: 'workflow_inactive' }
     const known = await client.query<{ sessionId: string; isSame: boolean }>(
       `SELECT session_id AS "sessionId", workflow_id = $2 AND origin = 'auto_run' AS "isSame" FROM starts WHERE id = $1`,
       [runId, workflowId],
     )
     const [earlier] = known.rows
     if (earlier) return earlier.isSame ? { kind: 'replayed', sessionId: earlier.sessionId } : { kind: 'id_taken' }
+    if (workflow.isSuspended) return { kind: 'organization_suspended' }
+    if (!workflow.isActive) return { kind: 'workflow_inactive' }
     const sessionId = newId()
     const context = toContext({ frequency: workflow.frequency, dueAt: workflow.now })
     await client.query(
