@@ -245,7 +245,7 @@ describe('a payload that waits for an approval', () => {
     expect(removed).toMatchObject({ action: 'webhook_source.deleted', changes: [ended] })
   })
 
-  test('is decided together with others, each as by itself', async () => {
+  test('is decided together with others, each as by itself and counted once', async () => {
     const before = (await data.call('member', 'countApprovals')).body.count
     const waiting = [await waitingRun(), await waitingRun()]
     const ids = waiting.map(({ params }) => params.delivery_id)
@@ -253,7 +253,8 @@ describe('a payload that waits for an approval', () => {
     const listed = (await data.call('member', 'listApprovals')).body.data
     expect(listed.slice(-2)).toMatchObject(waiting.map(({ runId }) => ({ run_id: runId, payload: EXAMPLE })))
     await data.call('admin', 'declineDelivery', { params: waiting[0]!.params, body: { reason: null } })
-    const decision = { decision: 'approved', delivery_ids: ids, reason: null }
+    const repeated = [...ids, ids[1]!, ids[1]!.toUpperCase()]
+    const decision = { decision: 'approved', delivery_ids: repeated, reason: null }
     const { body } = await data.call('admin', 'decideApprovals', { body: decision })
     expect(body).toEqual({ decided: 1, not_waiting: 1 })
     expect((await data.app.auditOf(ids[1]!)).map(({ action }) => action)).toEqual(['delivery.approved'])

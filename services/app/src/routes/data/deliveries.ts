@@ -105,13 +105,14 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
     listApprovals: async ({ principal }) => ({ data: await listWaitingApprovals(db, principal) }),
     /** Decides on each payload by itself, oldest first as the page names them. */
     decideApprovals: async (request) => {
-      const { decision, delivery_ids: ids, reason } = request.body
+      const { decision, delivery_ids: given, reason } = request.body
+      const ids = new Set(given.map((id) => id.toLowerCase()))
       let decided = 0
-      for (const deliveryId of new Set(ids)) {
+      for (const deliveryId of ids) {
         const outcome = await decide(request, { decision, reason: reason || null, deliveryId })
         if (outcome.kind === 'decided') decided += 1
       }
-      return { decided, not_waiting: ids.length - decided }
+      return { decided, not_waiting: ids.size - decided }
     },
     approveDelivery: (request) => decideOne(request, { decision: 'approved', reason: null, ...request.body }),
     declineDelivery: (request) => decideOne(request, { decision: 'declined', reason: request.body.reason || null }),
