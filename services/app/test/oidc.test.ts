@@ -2,7 +2,7 @@ import { generateKeyPairSync, hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { close, listen } from '@workflow-service/testkit'
+import { close, listen, waitUntil } from '@workflow-service/testkit'
 import { localPath } from '../src/routes/identity/oidc.ts'
 import { type Caller, useTestApp } from './support/use-app.ts'
 
@@ -150,6 +150,28 @@ describe('Sign-in with OpenID Connect', () => {
     const { owner } = await app.createOrganization('Aardvark')
     await app.db.pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [owner.userId, body.account.id])
     expect((await app.call((await signIn()).token, 'getMe')).body.user_id).toBe(id)
+  })
+
+  test('is an event for open pages when it accepts an invitation', async () => {
+    const { admin } = app.organization
+    const headers = { cookie: `__Host-session=${admin.token}`, 'sec-fetch-site': 'same-origin' }
+    const ending = new AbortController()
+    const stream = await fetch(`${app.url}/app/events`, { headers, signal: ending.signal })
+    let text = ''
+    const reading = stream
+      .body!.pipeThrough(new TextDecoderStream())
+      .pipeTo(new WritableStream({ write: (chunk) => void (text += chunk) }))
+    await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
+    provider.person = { sub: 'kay', email: 'kay@acme.test', email_verified: true }
+    await invite(provider.person.email)
+    // Behind the events of the invitation.
+    await app.call(admin, 'createSession', { body: { id: newId() } })
+    await waitUntil(() => text.includes('"sessions"'))
+    text = ''
+    expect((await signIn()).token).not.toBe('')
+    await waitUntil(() => text.includes('data: {"topics":["users"]}'))
+    ending.abort()
+    await expect(reading).rejects.toThrow('aborted')
   })
 
   test.each([

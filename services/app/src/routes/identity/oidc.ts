@@ -160,7 +160,9 @@ async function acceptWithIdentity(
   const used = await acceptInvitation(ctx.db, null, invitation, person, request)
   // The person may have accepted another invitation at the same moment.
   if (typeof used === 'string') return await findAccountByOidc(ctx.db, issuer, subject)
-  return used && (await findAccountById(ctx.db, used.accountId))
+  if (!used) return undefined
+  ctx.changeNotices.add(used.organizationId, 'users')
+  return await findAccountById(ctx.db, used.accountId)
 }
 
 function redirectTo(location: string, cookies: readonly string[]) {

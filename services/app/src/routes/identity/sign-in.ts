@@ -66,9 +66,7 @@ export function signInHandlers(ctx: AppServiceContext) {
     },
     acceptLink: async (request) => {
       const link = await findLink(ctx, request.body.token)
-      const used = await useLink(ctx, request, link)
-      ctx.changeNotices.add(link.organizationId ?? '', 'users')
-      return await signInWithLink(ctx, used, request)
+      return await signInWithLink(ctx, await useLink(ctx, request, link), request)
     },
   } satisfies Partial<AppHandlers>
 }
@@ -193,6 +191,7 @@ async function signInWithLink(
   }
   if (used === 'password_changed') throw signInFailed()
   const { accountId: id, name, organizationId, userId } = used
+  ctx.changeNotices.add(organizationId, 'users')
   const token = await signIn(ctx.db, { id, name }, { id: organizationId, userId }, 'link', request)
   if (token === undefined) throw signInFailed()
   return await answerSignedIn(ctx, token)
