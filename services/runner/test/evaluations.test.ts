@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type {
-  CaseIn,
-  CaseOut,
-  CasePayload,
-  EvaluationDetailOut,
-  EvaluationIn,
-  ToolCallStep,
-  TrialOut,
+import {
+  type CaseIn,
+  type CaseOut,
+  type CasePayload,
+  type EvaluationDetailOut,
+  type EvaluationIn,
+  EVALUATIONS_AT_ONCE,
+  type ToolCallStep,
+  type TrialOut,
 } from '@workflow-service/contract'
 import {
   claimCase,
   claimTrial,
+  deleteWorkflow,
   finishCase,
   findCase,
   findEvaluation,
@@ -249,6 +251,31 @@ describe('an evaluation', () => {
     await stopEvaluation(fixture.db, edit, id)
     expect(await read(id)).toMatchObject({ done: 1, same: 0, finished_at: expect.any(String) })
     expect(await claimCase(fixture.db, 60_000)).toBeUndefined()
+  })
+})
+
+/** Workflows of the organization, as many as may be evaluated and this one, with a case each. */
+async function addWorkflows(): Promise<WorkflowEdit[]> {
+  const workflows = [edit]
+  const values = { organizationId: acme.organizationId, isActive: true, name: 'Forward', description: 'd' }
+  while (workflows.length <= EVALUATIONS_AT_ONCE) {
+    const id = newId()
+    await fixture.db.prisma.workflow.create({ data: { id, ...values, scope: 'company_wide', searchText: '' } })
+    workflows.push({ ...edit, workflowId: id })
+  }
+  for (const of of workflows) await keep('Total: 5', 'Total: 5', of)
+  return workflows
+}
+
+describe('evaluations of several workflows', () => {
+  test('end with the deletion of a workflow, also before its rows are deleted, and count no more', async () => {
+    const [, ...others] = await addWorkflows()
+    for (const of of others) await start({}, of)
+    await expect(start()).rejects.toMatchObject({ problem: 'limit_reached' })
+    for (const of of others) await deleteWorkflow(fixture.db, of)
+    expect(await claimCase(fixture.db, 60_000)).toBeUndefined()
+    await start()
+    expect((await claimCase(fixture.db, 60_000))?.run.workflow.id).toBe(acme.workflowId)
   })
 })
 

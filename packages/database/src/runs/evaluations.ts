@@ -64,7 +64,9 @@ export async function startEvaluation(
     if (known.rows[0]) throw new EditRefused('id_taken')
     if (model !== null) await assertOffered(tx, edit, model)
     const running = await tx.query(
-      `SELECT FROM evaluation_results WHERE organization_id = $1 AND finished_at IS NULL GROUP BY evaluation_id`,
+      `SELECT FROM evaluation_results AS result JOIN evaluations ON evaluations.id = evaluation_id
+       JOIN workflows ON workflows.id = workflow_id AND deleted_at IS NULL
+       WHERE result.organization_id = $1 AND finished_at IS NULL GROUP BY evaluation_id`,
       [organizationId],
     )
     if ((running.rowCount ?? 0) >= EVALUATIONS_AT_ONCE) {
@@ -185,10 +187,11 @@ interface CaseRow extends Pick<ClaimedCase, 'expected' | 'rules'> {
 
 /**
  * Claims the next case that no process tries, for `leaseMs`: first of the organization of which the fewest are under
- * way.
+ * way. None of a deleted workflow, whose evaluations are deleted after its runs.
  */
 export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | undefined> {
-  // Named, as every runner sends it each second.
+  // Named, as every runner sends it each second. ARRAY(…) reads the few workflows that are being deleted once, not the
+  // workflow of each result.
   const { rows } = await db.pool.query<CaseRow>({
     name: 'claim-case',
     text: `WITH leased AS (
@@ -202,6 +205,10 @@ export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | 
          WHERE finished_at IS NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())
            AND busy.count < ${CASES_AT_ONCE}
            AND NOT (SELECT is_suspended FROM organizations WHERE id = result.organization_id)
+           AND evaluation_id <> ALL (ARRAY(
+             SELECT evaluations.id FROM workflows JOIN evaluations ON workflow_id = workflows.id
+             WHERE workflows.deleted_at IS NOT NULL
+           ))
          ORDER BY busy.count, id LIMIT 1 FOR UPDATE OF result SKIP LOCKED
        ) RETURNING *
      )
