@@ -277,6 +277,14 @@ describe('evaluations of several workflows', () => {
     await start()
     expect((await claimCase(fixture.db, 60_000))?.run.workflow.id).toBe(acme.workflowId)
   })
+
+  test('are no more than the limit when they are started at once', async () => {
+    const workflows = await addWorkflows()
+    const started = await Promise.allSettled(workflows.map((of) => start({}, of)))
+    expect(started.filter(({ status }) => status === 'rejected')).toMatchObject([
+      { reason: { problem: 'limit_reached' } },
+    ])
+  })
 })
 
 async function keepOf(of: CaseIn['of']): Promise<CaseOut> {

@@ -63,6 +63,8 @@ export async function startEvaluation(
     if (known.rows[0]?.workflow_id === edit.workflowId) return undefined
     if (known.rows[0]) throw new EditRefused('id_taken')
     if (model !== null) await assertOffered(tx, edit, model)
+    // Of several that are started at once for different workflows, none exceeds the limit.
+    await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`evaluations of ${organizationId}`])
     const running = await tx.query(
       `SELECT FROM evaluation_results AS result JOIN evaluations ON evaluations.id = evaluation_id
        JOIN workflows ON workflows.id = workflow_id AND deleted_at IS NULL
