@@ -8,9 +8,12 @@ import {
   findOneTimeLink,
   hashApiKey,
   issueApiKey,
+  listApiKeys,
   listOrganizations,
   newId,
   operatorOf,
+  revokeApiKey,
+  searchEverything,
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
@@ -229,18 +232,29 @@ describe('An organization', () => {
   test.each([
     ['wf organizations create', (name: string) => createOrganization(app.db, name)],
     ['a manifest', (name: string) => applyManifests(app.db, [toManifest({ organization: { name } })])],
-  ])('of a deleted one, which %s makes anew under its id, begins without its settings', async (_case, create) => {
-    const name = `Acme ${newId()}`
-    const { id } = await createOrganization(app.db, name)
-    const settings = { monthBudget: 1n, offeredModels: ['builtin'], createdAt: new Date(0) }
-    await app.db.prisma.organization.update({ where: { id }, data: settings })
-    await deleteOrganization(app.db, operatorOf(id))
-    while (await deleteOrganizationRows(app.db));
-    await create(name)
-    const created = await app.db.prisma.organization.findUniqueOrThrow({ where: { id } })
-    expect(created).toMatchObject({ name, deletedAt: null, monthBudget: null, offeredModels: [] })
-    expect(created.createdAt.getTime()).toBeGreaterThan(Date.now() - 60_000)
-  })
+  ])(
+    'of a deleted one, which %s makes anew under its id, begins without its settings and keys',
+    async (_case, create) => {
+      const name = `Acme ${newId()}`
+      const { id } = await createOrganization(app.db, name)
+      const settings = { monthBudget: 1n, offeredModels: ['builtin'], createdAt: new Date(0) }
+      await app.db.prisma.organization.update({ where: { id }, data: settings })
+      const issue = async () => await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
+      const { apiKey } = await issue()
+      await deleteOrganization(app.db, operatorOf(id))
+      while (await deleteOrganizationRows(app.db));
+      await create(name)
+      const created = await app.db.prisma.organization.findUniqueOrThrow({ where: { id } })
+      expect(created).toMatchObject({ name, deletedAt: null, monthBudget: null, offeredModels: [] })
+      expect(created.createdAt.getTime()).toBeGreaterThan(Date.now() - 60_000)
+      expect(await revokeApiKey(app.db, id, { id: apiKey.id })).toBeUndefined()
+      const { id: keyId } = (await issue()).apiKey
+      await revokeApiKey(app.db, id, { id: keyId })
+      expect((await listApiKeys(app.db, id)).map((key) => key.id)).toEqual([keyId])
+      const viewer = { organizationId: id, memberId: null }
+      for (const text of [apiKey.id, apiKey.prefix]) expect(await searchEverything(app.db, viewer, text)).toEqual([])
+    },
+  )
 
   test('that is made anew while another process deletes the old one stays', async () => {
     const { id, owner, name } = await app.createOrganization()

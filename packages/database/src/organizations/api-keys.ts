@@ -149,11 +149,15 @@ export async function revokeApiKey(
   })
 }
 
+/** The condition that a key is not of a deleted organization that had the id before: those have their ids as names. */
+export const IS_OWN_KEY = 'NOT (key.revoked_at IS NOT NULL AND key.name = key.id::text)'
+
 // By hand: the name of the person who created a key is that of other lists.
 const SELECT_KEYS = `
   SELECT key.id, key.name, key.prefix, key.scopes, key.created_at, key.expires_at, key.revoked_at, key.last_used_at,
     CASE WHEN users.id IS NOT NULL THEN json_build_object('id', users.id, 'name', ${USER_NAME}) END AS created_by
-  FROM api_keys AS key LEFT JOIN users ON users.id = key.created_by WHERE key.organization_id = $1`
+  FROM api_keys AS key LEFT JOIN users ON users.id = key.created_by
+  WHERE key.organization_id = $1 AND ${IS_OWN_KEY}`
 
 /** The organization's keys, newest first, including revoked and expired ones. */
 export async function listApiKeys(

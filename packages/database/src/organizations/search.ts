@@ -1,5 +1,6 @@
 import { type SearchOut, UUID_PATTERN } from '@workflow-service/contract'
 import { type Db, foldCase, foldSearch } from '../connection/index.ts'
+import { IS_OWN_KEY } from './api-keys.ts'
 import { isDeliveryVisible, isSessionVisible, isVisible, queryVisible, USER_NAME, type Viewer } from './visibility.ts'
 
 type Found = SearchOut['data'][number]
@@ -47,8 +48,8 @@ const FIND_BY_NAME = `
     ORDER BY users.email LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
-    SELECT 'api_key', id, name, prefix FROM api_keys
-    WHERE organization_id = $1 AND $2::uuid IS NULL
+    SELECT 'api_key', id, name, prefix FROM api_keys AS key
+    WHERE organization_id = $1 AND $2::uuid IS NULL AND ${IS_OWN_KEY}
       AND (strpos(lower(name), lower($4)) > 0 OR starts_with($4, prefix) OR starts_with(prefix, $4))
     ORDER BY created_at DESC, id DESC LIMIT ${MAX_BY_NAME}
   )`
@@ -82,8 +83,8 @@ const FIND_BY_ID = `
   UNION ALL SELECT ${DELIVERY_FOUND} FROM deliveries AS delivery
   WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
   UNION ALL SELECT 'user', users.id, ${USER_NAME}, users.email FROM users WHERE users.organization_id = $1 AND users.id = $3
-  UNION ALL SELECT 'api_key', id, name, prefix FROM api_keys
-  WHERE organization_id = $1 AND id = $3 AND $2::uuid IS NULL`
+  UNION ALL SELECT 'api_key', id, name, prefix FROM api_keys AS key
+  WHERE organization_id = $1 AND id = $3 AND $2::uuid IS NULL AND ${IS_OWN_KEY}`
 
 /** The rows of the time in question that are compared; an index on request ids would cost every start two writes. */
 const MAX_COMPARED = 20_000
