@@ -33,3 +33,14 @@ test('a statement writes at most 1 MiB of steps, of as many runs as that holds',
   await Promise.all(['x', 'y', 'x'.repeat(600_000), 'y'.repeat(600_000), 'x'.repeat(2_000_000), 'z'].map(append))
   expect(runsPerStatement).toEqual([3, 1, 1, 1])
 })
+
+test('a session that could not be parked is not ending: the loss of its lease stops the next attempt', async () => {
+  const error = new Error('A defect')
+  const connect = () => Promise.reject(error)
+  const store = createRunStore({ pool: { connect } } as unknown as Database, 'runner')
+  const { session } = createLeasedSession()
+  const parking = store.open(session, run).parkForSource({ sourceId: newId(), position: 0 })
+  expect(session.isEnding).toBe(true)
+  await expect(parking).rejects.toBe(error)
+  expect(session.isEnding).toBe(false)
+})

@@ -120,13 +120,8 @@ export function createRunStore(
       const { sessionId, abort } = lease
       const retry = <Result>(operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
         retryWhileUnavailable({ db, signal: abort }, operation)
-      const park = async <Outcome extends string>(operation: () => Promise<Outcome | 'lease_lost'>) => {
-        lease.isEnding = true
-        const outcome = await retry(operation)
-        if (outcome === 'lease_lost') throw new LeaseLostError()
-        lease.isEnding = outcome === 'parked'
-        return outcome
-      }
+      const park = <Outcome extends string>(operation: () => Promise<Outcome | 'lease_lost'>) =>
+        parkLease(lease, () => retry(operation))
       let firstSources = prefetched
       return {
         readSteps: () => retry(() => readSteps(db, runId)),
@@ -176,6 +171,22 @@ export function createRunStore(
       }
     },
   }
+}
+
+/** Parks a run: while this may release the lease, a renewal that misses it is no loss. */
+async function parkLease<Outcome extends string>(
+  lease: ActiveLease,
+  park: () => Promise<Outcome | 'lease_lost'>,
+): Promise<Outcome> {
+  lease.isEnding = true
+  let outcome: Outcome | 'lease_lost' | undefined
+  try {
+    outcome = await park()
+  } finally {
+    lease.isEnding = outcome === 'parked'
+  }
+  if (outcome === 'lease_lost') throw new LeaseLostError()
+  return outcome
 }
 
 /**
