@@ -527,6 +527,19 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   await page.getByText('No case yet').waitFor()
 })
 
+test('a case that is saved again is of the source that has the name now, if its own was deleted', async () => {
+  const { owner, page, workflowId, sourceId } = await openFilled()
+  const params = { workflow_id: workflowId, case_id: newId() }
+  const expected = [{ source_id: newId(), source_name: 'Order intake', payload: {} }]
+  await owner.call('saveCase', { params, body: { name: 'An order', context: 'x', expected, version: null } })
+  await show(page, `/workflows/${workflowId}/cases`)
+  await page.getByRole('link', { name: 'An order' }).click()
+  await page.getByRole('dialog').getByLabel('Text').fill('order_id: A-17')
+  await press(page, 'Save')
+  await page.getByText('Saved.').first().waitFor()
+  expect((await owner.call('getCase', { params })).expected).toEqual([{ ...expected[0], source_id: sourceId }])
+})
+
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {
   const { page, workflowId } = await openFilled()
   const model = { data_region: 'eu', currency: 'EUR', fallback: 'builtin', organization_ids: [], reads: [] }

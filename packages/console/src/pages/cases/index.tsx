@@ -81,8 +81,10 @@ function CaseDrawer({ found, onClose }: { found?: Case; onClose: () => void }) {
     }
     const list = value as { to?: unknown; payload: Record<string, unknown> }[]
     return list.map(({ to, payload }) => {
-      const known = found?.expected.find(({ source_name: name }) => name === to)
-      const sourceId = known?.source_id ?? sources.find(({ name }) => name === to)?.id
+      const known = found?.expected.find(({ source_name: name }) => name === to)?.source_id
+      // One that was deleted may have been made anew.
+      const named = sources.find(({ id: of }) => of === known) ?? sources.find(({ name }) => name === to)
+      const sourceId = named?.id ?? known
       if (!sourceId) throw invalid('payloads', `There is no webhook source ${JSON.stringify(to)}.`)
       return { source_id: sourceId, source_name: String(to), payload }
     })
