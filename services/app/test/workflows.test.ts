@@ -835,7 +835,7 @@ test('readiness has the rules of a start in their order, and a start gets the fi
   const fixes = [
     () => app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } }),
     () => saveTrigger(acme.owner, workflow.id, newId()),
-    async () => saveUsers([acme.owner.userId], (await read(acme.owner, workflow.id)).body),
+    async () => saveUsers([acme.owner.userId.toUpperCase()], (await read(acme.owner, workflow.id)).body),
   ]
   for (const [index, fix] of fixes.entries()) {
     expect(await readiness(acme.owner, workflow.id)).toMatchObject({

@@ -39,6 +39,16 @@ describe('requestChecker', () => {
     expect(save(startRequest(value)).body).toEqual({ name: 'Ada', trimmed: '', storable: ' x ' })
   })
 
+  test('gives ids in lower case, also those of a list', () => {
+    const id = Type.String({ format: 'uuid' })
+    const body = Type.Object({ id, ids: Type.Array(id), names: Type.Array(Type.String()) })
+    const save = requestChecker({ id: 'save', method: 'put', path: '/', body })
+    const given = '01890A5D-AC96-774B-BCCE-B302099A8057'
+    const value = { id: given, ids: [given], names: [given] }
+    const lower = given.toLowerCase()
+    expect(save(startRequest(value)).body).toEqual({ id: lower, ids: [lower], names: [given] })
+  })
+
   test('takes a field named __proto__ as any other unknown one', () => {
     const body = JSON.parse('{"context":"text","__proto__":{"session_id":"x"}}') as object
     expect(() => check(startRequest(body))).toThrow('__proto__ is not a known field; remove it.')

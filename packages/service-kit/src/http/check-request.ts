@@ -204,9 +204,12 @@ function withoutFields(values: unknown, violations: readonly FieldError[]): unkn
 
 function lowerCaseUuids(properties: Properties, values: unknown): unknown {
   const lowerCased = values as Record<string, unknown>
-  for (const [name, { format }] of Object.entries(properties)) {
+  for (const [name, { format, items }] of Object.entries(properties)) {
     const value = lowerCased?.[name]
     if (format === 'uuid' && typeof value === 'string') lowerCased[name] = value.toLowerCase()
+    if (items?.format === 'uuid' && Array.isArray(value)) {
+      lowerCased[name] = value.map((id: unknown) => (typeof id === 'string' ? id.toLowerCase() : id))
+    }
   }
   return lowerCased
 }
@@ -216,5 +219,6 @@ type Properties = Readonly<Record<string, PropertySchema>>
 interface PropertySchema {
   readonly type?: unknown
   readonly format?: string
+  readonly items?: { readonly format?: string }
   readonly default?: unknown
 }

@@ -106,7 +106,7 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
     /** Decides on each payload by itself, oldest first as the page names them. */
     decideApprovals: async (request) => {
       const { decision, delivery_ids: given, reason } = request.body
-      const ids = new Set(given.map((id) => id.toLowerCase()))
+      const ids = new Set(given)
       let decided = 0
       for (const deliveryId of ids) {
         const outcome = await decide(request, { decision, reason: reason || null, deliveryId })
