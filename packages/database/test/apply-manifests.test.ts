@@ -411,6 +411,18 @@ test('an email address in a manifest names the user regardless of its case, and 
   expect(await snapshot()).toEqual(before)
 })
 
+test('an email address that its person no longer has is that of a new user, and the person stays', async () => {
+  const first = await apply(withAddress('ada@acme.test'))
+  await db.pool.query(`UPDATE users SET email = 'countess@acme.test'`)
+  const second = await apply(withAddress('ada@acme.test'))
+  expect(second.users).toMatchObject([{ outcome: 'created', email: 'ada@acme.test' }])
+  expect(await db.prisma.user.findMany({ orderBy: { email: 'desc' } })).toMatchObject([
+    { id: first.users[0]?.id, email: 'countess@acme.test' },
+    { id: second.users[0]?.id, email: 'ada@acme.test' },
+  ])
+  expect((await apply(withAddress('ada@acme.test'))).users).toMatchObject([{ outcome: 'unchanged' }])
+})
+
 const acme = (fields: object) => ({ organization: { name: 'Acme', ...fields } })
 const scheduled = (frequency: string) => withWorkflow({ auto_run: { enabled: true, frequency } })
 

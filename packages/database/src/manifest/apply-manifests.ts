@@ -1,5 +1,5 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import { type Db, deriveId, foldCase, inTransaction, readClock } from '../connection/index.ts'
+import { type Db, deriveId, foldCase, inTransaction, newId, readClock } from '../connection/index.ts'
 import { operatorOf, readVersion, writeInstructions } from '../organizations/index.ts'
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
 import { wakeSpentSessions } from '../runs/index.ts'
@@ -217,16 +217,20 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
 async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users']>> {
   const { client, organizationId } = ctx
   const entries = ctx.manifest.users ?? []
+  const derivedIds = entries.map(({ email }) => deriveId('user', organizationId, email))
   const { rows: known } = await client.query<{ id: string; email: string; first_name: string; last_name: string }>(
     `SELECT id, email, first_name, last_name FROM users
-     WHERE organization_id = $1 AND ${EMAIL_KEY} = ANY ($2::text[]) ORDER BY is_duplicate, id`,
-    [organizationId, entries.map(({ email }) => foldCase(email))],
+     WHERE organization_id = $1 AND (${EMAIL_KEY} = ANY ($2::text[]) OR id = ANY ($3::uuid[])) ORDER BY is_duplicate, id`,
+    [organizationId, entries.map(({ email }) => foldCase(email)), derivedIds],
   )
   const find = findByEmail(known)
-  const planned = entries.map(({ email, first_name = '', last_name = '' }) => {
+  const takenIds = new Set(known.map(({ id }) => id))
+  const planned = entries.map(({ email, first_name = '', last_name = '' }, index) => {
     const wanted = { email, first_name, last_name }
     const stored = find(email)
-    const id = stored?.id ?? deriveId('user', organizationId, email)
+    const derivedId = derivedIds[index]!
+    // The person of this id may have got another email address.
+    const id = stored?.id ?? (takenIds.has(derivedId) ? newId() : derivedId)
     const thing = toThing({ kind: 'user', id, name: email }, stored && changesBetween(stored, { id, ...wanted }))
     return { thing, row: { id, organization_id: organizationId, email_key: emailKeyOf(email), ...wanted } }
   })
