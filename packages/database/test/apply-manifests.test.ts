@@ -326,6 +326,21 @@ describe('a manifest may not', () => {
     ])
   })
 
+  test('give the id that is derived for another trigger, file or session, as after a renaming', async () => {
+    const wanted = { ...withWorkflow({ triggers: [trigger], files: [{ name: 'a.md' }] }), sessions: [{}] }
+    const { workflows, sessions } = await apply(wanted)
+    const [{ triggers, files }] = workflows as [AppliedManifest['workflows'][number]]
+    const renamed = {
+      triggers: [{ ...trigger, id: triggers[0]!.id, name: 'From the old shop' }, trigger],
+      files: [{ id: files[0]!.id, name: 'old.md' }, { name: 'a.md' }],
+    }
+    expect(await violationsOf({ ...withWorkflow(renamed), sessions: [{}, { id: sessions[0]!.id }] })).toEqual([
+      'workflows[0].triggers[1]: would have the same id as workflows[0].triggers[0]: give each a different id',
+      'workflows[0].files[1]: would have the same id as workflows[0].files[0]: give each a different id',
+      'sessions[1]: would have the same id as sessions[0]: give each a different id',
+    ])
+  })
+
   test('name unknown users', async () => {
     expect(await violationsOf(withWorkflow({ users: ['ada@acme.test', 'adaa@acme.test', 'eve@acme.test'] }))).toEqual([
       'workflows[0].users[1]: is no user of the organization: did you mean ada@acme.test?',

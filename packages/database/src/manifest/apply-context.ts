@@ -83,6 +83,19 @@ export function lowerCaseId<Id extends string | undefined>(id: Id): Id {
   return id?.toLowerCase() as Id
 }
 
+/** Reports each thing that would have the id of an earlier one: given for one, and derived for the other. */
+export function reportRepeatedIds(
+  { report }: Pick<ApplyContext, 'report'>,
+  wanted: readonly { readonly id: string; readonly path: string }[],
+): void {
+  const first = new Map<string, string>()
+  for (const { id, path } of wanted) {
+    const earlier = first.get(id)
+    if (earlier === undefined) first.set(id, path)
+    else report(path, `would have the same id as ${earlier}: give each a different id`)
+  }
+}
+
 /** Lists are ordered by creation time: items of one manifest are created a millisecond apart, the last one now. */
 export function inListOrder(now: Date, createdBefore: number): Date {
   return new Date(now.getTime() - createdBefore)

@@ -15,6 +15,7 @@ import {
   type ManifestOutcome,
   type Plan,
   type PlannedThing,
+  reportRepeatedIds,
   toThing,
 } from './apply-context.ts'
 import { ManifestError, type ManifestViolation } from './manifest-errors.ts'
@@ -252,15 +253,17 @@ async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['se
   const wanted = (ctx.manifest.sessions ?? []).map(({ id, open }, index) => ({
     id: lowerCaseId(id) ?? deriveId('session', organizationId, index),
     open,
+    path: `sessions[${index}]`,
   }))
+  reportRepeatedIds(ctx, wanted)
   const found = await client.query<{ id: string; organization_id: string; is_open: boolean }>(
     'SELECT id, organization_id, is_open FROM sessions WHERE id = ANY($1)',
     [wanted.map(({ id }) => id)],
   )
   const stored = new Map(found.rows.map((row) => [row.id, row]))
-  const planned = wanted.map(({ id, open }, index) => {
+  const planned = wanted.map(({ id, open, path }) => {
     const row = stored.get(id)
-    if (row && row.organization_id !== organizationId) ctx.report(`sessions[${index}].id`, FOREIGN_ID)
+    if (row && row.organization_id !== organizationId) ctx.report(`${path}.id`, FOREIGN_ID)
     const isOpen = open ?? row?.is_open ?? true
     const kept = open === undefined ? ['opened', 'closed'] : []
     const changes = row && changesBetween({ open: row.is_open }, { open: isOpen })

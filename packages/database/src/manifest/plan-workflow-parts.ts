@@ -12,6 +12,7 @@ import {
   isSame,
   lowerCaseId,
   type ManifestChange,
+  reportRepeatedIds,
   toTime,
 } from './apply-context.ts'
 import { insertRows } from './write-rows.ts'
@@ -68,14 +69,17 @@ function valuesOf({ id: _id, workflow_id: _workflowId, ...values }: PartRow): ob
 
 /**
  * Reads the stored triggers or files of the workflows, with a statement whose parameters are the ids of the workflows
- * and those of the wanted parts. Reports each wanted id that belongs to a workflow outside of the manifest.
+ * and those of the wanted parts. Reports each wanted id that belongs to a workflow outside of the manifest, or to two
+ * parts.
  */
 async function readParts<Row extends PartRow>(
-  { client, organizationId, report }: ApplyContext,
+  ctx: ApplyContext,
   select: string,
   wanted: readonly Wanted[],
   parts: readonly { readonly id: string; readonly path: string }[],
 ): Promise<Omit<Row, 'organization_id'>[]> {
+  const { client, organizationId, report } = ctx
+  reportRepeatedIds(ctx, parts)
   const workflowIds = new Set(wanted.map(({ id }) => id))
   const pathOf = new Map(parts.map(({ id, path }) => [id, path]))
   const values = [[...workflowIds], [...pathOf.keys()]]

@@ -12,6 +12,7 @@ import {
   type ManifestChange,
   type ManifestOutcome,
   type Plan,
+  reportRepeatedIds,
   toThing,
   toTime,
 } from './apply-context.ts'
@@ -117,15 +118,6 @@ export async function planWorkflows(
 
 function workflowIdOf(of: { readonly workflow_id: string }): string {
   return of.workflow_id
-}
-
-function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {
-  const first = new Map<string, string>()
-  for (const { id, path } of wanted) {
-    const earlier = first.get(id)
-    if (earlier === undefined) first.set(id, path)
-    else ctx.report(path, `would have the same id as ${earlier}: give each a different id`)
-  }
 }
 
 async function readWorkflows(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Map<string, WorkflowRow>> {
