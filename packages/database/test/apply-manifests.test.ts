@@ -554,6 +554,13 @@ describe('the plan of a manifest', () => {
       ])
     })
 
+    test('derives no id that another entry has, as one that was renamed, also where nothing is stored', async () => {
+      const [first] = (await plan(withSource())).webhookSources
+      const renamed = { ...source, id: first?.id, name: 'Orders' }
+      const { webhookSources } = await plan({ ...acme({}), webhook_sources: [renamed, source] })
+      expect(new Set(webhookSources.map((each) => each.id)).size).toBe(2)
+    })
+
     test('says that a secret changes, and never shows it', async () => {
       await save()
       expect(await planSecret('another', box)).toEqual(secretChange('another secret'))

@@ -93,8 +93,8 @@ export async function planWebhookSources(
 
 /**
  * Resolves the id of each entry: the given one, else that of the thing with this name, else one derived from the name
- * that nothing has, not even something deleted or renamed. `problem`: something else keeps the name, or entries
- * exchange names; each is saved alone, and no two have one name.
+ * that nothing has, not even another entry or something deleted or renamed. `problem`: something else keeps the name,
+ * or entries exchange names; each is saved alone, and no two have one name.
  */
 function identify(
   organizationId: string,
@@ -110,7 +110,7 @@ function identify(
     let id = lowerCaseId(givenId) ?? (givenIds.has(idOfName) ? undefined : idOfName)
     for (let generation = 0; id === undefined; generation += 1) {
       const derived = deriveId(kind, organizationId, key, generation)
-      if (!storedById.has(derived)) id = derived
+      if (!storedById.has(derived) && !givenIds.has(derived)) id = derived
     }
     return { id, after: idOfName === id ? undefined : idOfName }
   })
