@@ -439,7 +439,8 @@ test('an email address that its person no longer has is that of a new user, and 
 })
 
 const acme = (fields: object) => ({ organization: { name: 'Acme', ...fields } })
-const scheduled = (frequency: string) => withWorkflow({ auto_run: { enabled: true, frequency } })
+const scheduled = (frequency: string, timing?: object) =>
+  withWorkflow({ auto_run: { enabled: true, frequency, timing } })
 
 const forwardOf = ({ organization, workflows: [forward] }: AppliedManifest) => ({
   organizationId: organization.id,
@@ -523,6 +524,12 @@ describe('the plan of a manifest', () => {
     const applied = await apply(changed)
     expect(applied.workflows).toMatchObject(planned.workflows.map(({ id, outcome }) => ({ id, outcome })))
     expect((await plan(changed)).workflows.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged'])
+  })
+
+  test('has no change of the times of a schedule whose fields have another order', async () => {
+    await apply(scheduled('daily', { time: '08:30', day: null, time_zone: 'UTC' }))
+    const [forward] = (await apply(scheduled('daily', { time_zone: 'UTC', day: null, time: '08:30' }))).workflows
+    expect(forward).toMatchObject({ outcome: 'unchanged', changes: [] })
   })
 
   test('undoes the deletion of a workflow whose runs are still being deleted', async () => {

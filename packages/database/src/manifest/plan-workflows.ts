@@ -180,6 +180,7 @@ function toRow(
 }
 
 function workflowValues(row: WorkflowRow): Record<string, unknown> {
+  const { auto_run_timing: timing } = row
   return {
     name: row.name,
     description: row.description,
@@ -187,7 +188,7 @@ function workflowValues(row: WorkflowRow): Record<string, unknown> {
     is_active: row.is_active,
     'auto_run.enabled': row.auto_run_enabled,
     'auto_run.frequency': row.auto_run_frequency,
-    'auto_run.timing': row.auto_run_timing,
+    'auto_run.timing': timing && { time: timing.time, day: timing.day, time_zone: timing.time_zone },
     model: row.model,
     run_budget: toMoney(row.run_budget),
     day_budget: toMoney(row.day_budget),
