@@ -639,6 +639,20 @@ describe('what a person changed in the application', () => {
     expect((await apply(withWorkflow({ description: 'Another.' }))).overwrites).toEqual([])
   })
 
+  test('is no role, case or webhook of notices, which a manifest does not have, but a name beside the role is', async () => {
+    const { organization, users, workflows } = await apply(manifest)
+    const edit = recordEdit.bind(undefined, organization.id)
+    const named = (name: string) => ({ ...manifest, users: [{ email: 'ada@acme.test', first_name: name }] })
+    await edit('user.saved', users[0]!.id, 'Bob', ['role', 'is_deactivated'])
+    await edit('case.saved', workflows[0]!.id, 'Bob', ['name', 'payloads'])
+    await edit('notice_webhook.saved', organization.id, 'Bob', ['host'])
+    expect((await apply(acme({ suspended: true }))).overwrites).toEqual([])
+    expect((await apply(named('Augusta'))).overwrites).toEqual([])
+    expect((await apply(withWorkflow({ description: 'Another.' }))).overwrites).toEqual([])
+    await edit('user.saved', users[0]!.id, 'Bob', ['first_name', 'role'])
+    await expect(apply(named('Augusta'))).rejects.toBeInstanceOf(ManifestOverwriteError)
+  })
+
   test('is also a deleted workflow', async () => {
     const { organizationId, id } = forwardOf(await apply(manifest))
     await db.pool.query('DELETE FROM workflows WHERE id = $1', [id])

@@ -215,6 +215,9 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   }
 }
 
+/** What no manifest has of a user. */
+const USER_FIELDS_KEPT = ['role', 'is_deactivated']
+
 async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users']>> {
   const { client, organizationId } = ctx
   const entries = ctx.manifest.users ?? []
@@ -232,7 +235,10 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
     const derivedId = derivedIds[index]!
     // The person of this id may have got another email address.
     const id = stored?.id ?? (takenIds.has(derivedId) ? newId() : derivedId)
-    const thing = toThing({ kind: 'user', id, name: email }, stored && changesBetween(stored, { id, ...wanted }))
+    const thing = toThing(
+      { kind: 'user', id, name: email, kept: USER_FIELDS_KEPT },
+      stored && changesBetween(stored, { id, ...wanted }),
+    )
     return { thing, row: { id, organization_id: organizationId, email_key: emailKeyOf(email), ...wanted } }
   })
   const things = planned.map(({ thing }) => thing)

@@ -3,6 +3,9 @@ import { NEW_AUDIT_EVENT_ID, OPERATOR, shortenChanges } from '../organizations/i
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { insertRows } from './write-rows.ts'
 
+/** Actions on what a manifest has that change nothing of it: the target of a webhook of notices is its organization. */
+const CHANGE_NO_MANIFEST = '{case.%,notice_webhook.%}'
+
 /** What a person changed in the application since a manifest with this thing was last applied. */
 export interface PersonEdit {
   readonly kind: PlannedThing['kind']
@@ -17,13 +20,14 @@ export interface PersonEdit {
 }
 
 // The event of a part, such as a trigger, has the workflow as its target. A change of a field is settled once a later
-// apply had the field: it overwrote the change, or the manifest had its value. What neither has, stays as it is.
+// apply had the field: it overwrote the change, or the manifest had its value. What neither has, stays as it is. The
+// cases of a workflow are in no manifest.
 const FIND_EDITS = `
   SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
     count(*) OVER (PARTITION BY thing.id)::integer AS count
   FROM json_to_recordset($2) AS thing (id uuid, kept text[])
   JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.id
-  WHERE event.actor_kind = 'person'
+  WHERE event.actor_kind = 'person' AND event.action NOT LIKE ALL ('${CHANGE_NO_MANIFEST}')
     AND split_part(event.action, '.', 2) IN
       ('created', 'saved', 'restored', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
     AND EXISTS (
