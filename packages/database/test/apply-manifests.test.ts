@@ -1,6 +1,13 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { type AuditAction, createApiKey, hashApiKey, recordAuditEvent } from '../src/organizations/index.ts'
+import {
+  type AuditAction,
+  createApiKey,
+  hashApiKey,
+  operatorOf,
+  recordAuditEvent,
+  saveInstructions,
+} from '../src/organizations/index.ts'
 import type { Database } from '../src/connection/client.ts'
 import { newId } from '../src/connection/ids.ts'
 import {
@@ -479,6 +486,12 @@ async function appliedEvents() {
 }
 
 describe('the plan of a manifest', () => {
+  test('has no change of instructions as the application saves them, which removes Unicode white space', async () => {
+    const { id } = (await apply(acme({}))).organization
+    await saveInstructions(db, { text: '\uFEFFBe brief.', version: '0' }, operatorOf(id))
+    expect((await plan(acme({ instructions: '\u0085\uFEFFBe brief.\u0085' }))).organization.changes).toEqual([])
+  })
+
   test('lists the old and the new value of each field, and users, triggers and files become exactly those', async () => {
     await apply(manifest)
     const changed = {

@@ -1,4 +1,4 @@
-import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
+import { type Manifest, type ManifestFieldError, trimWhiteSpace } from '@workflow-service/contract'
 import { type Db, deriveId, foldCase, inTransaction, newId, readClock } from '../connection/index.ts'
 import { operatorOf, readVersion, writeInstructions } from '../organizations/index.ts'
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
@@ -178,7 +178,7 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   if (row?.isDeleted && !row.isPurged) {
     ctx.report('organization', 'was deleted, and its data is still being deleted: try again later, or give another id')
   }
-  const text = instructions?.trim()
+  const text = instructions === undefined ? undefined : trimWhiteSpace(instructions)
   const before = (await readVersion(client, id))?.text ?? ''
   // The row of a deleted organization stays, and is used again.
   const stored = row &&
