@@ -190,6 +190,16 @@ describe('findSources', () => {
     expect(findSources(rules, all)).toEqual({ found: [all[1], all[0], all[2]], errors: [] })
   })
 
+  test('finds one of several sources that differ in white space by its own, and refuses any other', async () => {
+    const alike = [{ name: 'Orders EU' }, { name: 'Orders  EU' }]
+    const rules = await rulesOf('deliveries:\n  - to: Orders EU\n  - to: orders  eu\n  - to: Orders   EU')
+    const { found, errors } = findSources(rules, alike)
+    expect(found).toEqual([alike[0], alike[1], undefined])
+    expect(errors.map(({ message }) => message)).toEqual([
+      'rules.yaml, line 4, delivery 3, to: "Orders   EU" can be several webhook sources; write the exact name of one',
+    ])
+  })
+
   test('suggests a similar name', async () => {
     const rules = await rulesOf('deliveries:\n  - to: Big deal\n  - to: Elsewhere')
     expect(findSources(rules, sources).errors.map(({ message }) => message)).toEqual([
