@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   type AuditAction,
@@ -17,6 +18,7 @@ import {
   ManifestOverwriteError,
 } from '../src/manifest/apply-manifests.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
+import { saveCase } from '../src/runs/index.ts'
 import { createSecretBox, saveWebhookSource, type SecretBox } from '../src/sources/index.ts'
 
 const database = useTestDatabase({ statementTimeoutMs: 60_000 })
@@ -280,6 +282,31 @@ describe('applyManifests', () => {
       violations: [{ manifestIndex: 1, path: 'workflows[0].users[0]' }],
     })
     expect(await db.prisma.organization.count()).toBe(0)
+  })
+
+  test('waits for a case that is being saved, and neither fails because of the other', async () => {
+    const { organization, workflows } = await apply(manifest)
+    const principal = {
+      organizationId: organization.id,
+      userId: newId(),
+      role: 'owner',
+      name: 'Ada',
+      address: null,
+    } as const
+    const edit = { workflowId: workflows[0]!.id, principal, requestId: 'test' }
+    // Its statements are so quick that another lock has to stop the save between two of them.
+    using other = await beginTransaction(db.pool)
+    await other.query('LOCK TABLE cases IN SHARE MODE')
+    const saving = saveCase(db, edit, newId(), { name: 'Kept', context: 'Total: 1', expected: [], version: null })
+    await untilLocked(db.pool, 'INSERT INTO cases')
+    const applying = apply(withWorkflow({ description: 'Other.' }))
+    await untilLocked(db.pool, 'FROM workflows')
+    await other.query('COMMIT')
+    const results = await Promise.allSettled([saving, applying])
+    expect(results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'done'))).toEqual([
+      'done',
+      'done',
+    ])
   })
 
   test('runs one after the other when it is called concurrently', async () => {

@@ -171,7 +171,7 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   } = ctx.manifest.organization
   const found = await client.query<StoredOrganization>(
     `SELECT name, is_suspended, month_budget, offered_models, deleted_at IS NOT NULL AS "isDeleted", purged_at IS NOT NULL AS "isPurged"
-     FROM organizations WHERE id = $1 FOR UPDATE`,
+     FROM organizations WHERE id = $1 FOR NO KEY UPDATE`,
     [id],
   )
   const [row] = found.rows
