@@ -195,6 +195,13 @@ describe('applyManifests', () => {
     expect(await snapshot()).toEqual(before)
   })
 
+  test('changes nothing when it is applied again with budgets of more decimals than are stored', async () => {
+    const budgets = { run_budget: 0.100_000_04, day_budget: 0.123_456_7 }
+    const value = { ...acme({ month_budget: 0.1 + 0.2 }), workflows: [{ name: 'W', ...budgets }] }
+    await apply(value)
+    expect(outcomesOf(await apply(value))).toEqual(new Set(['unchanged']))
+  })
+
   test('derives the same ids in every database, and other ids for an equal name in another organization', async () => {
     const applied = await apply(manifest)
     expect(applied.organization.id).toBe('92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab')

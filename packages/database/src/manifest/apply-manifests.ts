@@ -189,7 +189,9 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
       month_budget: toMoney(row.month_budget),
       offered_models: row.offered_models,
     }
-  const wanted = { name, suspended, instructions: text, month_budget: budget, offered_models: offered }
+  // In whole millionths, as it is stored.
+  const monthBudget = budget === undefined ? undefined : toMoney(toMicros(budget))
+  const wanted = { name, suspended, instructions: text, month_budget: monthBudget, offered_models: offered }
   const kept = absentFields(ctx.manifest.organization, 'instructions', 'month_budget', 'offered_models')
   const thing = toThing({ kind: 'organization', id, name, kept }, stored ? changesBetween(stored, wanted) : undefined)
   const { outcome, changes } = thing
