@@ -7,6 +7,7 @@ import {
   hashApiKey,
   operatorOf,
   recordAuditEvent,
+  revokeApiKey,
   saveInstructions,
 } from '../src/organizations/index.ts'
 import type { Database } from '../src/connection/client.ts'
@@ -451,6 +452,19 @@ const withAddress = (email: string, named = email) => ({
   organization: { name: 'Acme' },
   users: [{ email, first_name: 'Ada' }],
   workflows: [{ name: 'W', users: [named] }],
+})
+
+test('a key that is revoked while a manifest gives it other scopes stays so', async () => {
+  const { organization, workflows } = await apply({ ...manifest, ...withKey({}) })
+  using other = await beginTransaction(db.pool)
+  await other.query('SELECT FROM workflows WHERE id = $1 FOR UPDATE', [workflows[0]!.id])
+  const applying = apply({ ...manifest, ...withKey({ scopes: ['read'] }) })
+  await untilLocked(db.pool, 'FROM workflows')
+  const revoking = revokeApiKey(db, organization.id, { name: 'ci' })
+  await Promise.race([revoking, untilLocked(db.pool, 'api_keys')])
+  await other.query('COMMIT')
+  await Promise.all([applying, revoking])
+  expect(await storedKey()).toMatchObject({ scopes: ['read'], revokedAt: expect.any(Date) })
 })
 
 test('an email address in a manifest names the user regardless of its case, and may change it', async () => {

@@ -43,9 +43,10 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
   const { client, organizationId } = ctx
   const entries = ctx.manifest.api_keys ?? []
   const prefixes = entries.map(({ key }) => key && prefixOfApiKey(key))
+  // Locked, because the row of a changed key is written as it was read: one that is revoked meanwhile would be valid.
   const found = await client.query<StoredKey>(
     `SELECT id, organization_id AS "organizationId", name, prefix, key_sha256 AS "keySha256", scopes, revoked_at AS "revokedAt"
-     FROM api_keys WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3)`,
+     FROM api_keys WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3) ORDER BY id FOR NO KEY UPDATE`,
     [organizationId, entries.map(({ name }) => name), prefixes],
   )
   const planned = entries.map((entry, index) => {
