@@ -353,8 +353,10 @@ const descriptionInDatabase = async () => (await environment.db.prisma.workflow.
 
 async function changeInApplication(kind: string, organizationId: string, id: string): Promise<void> {
   await environment.db.pool.query(
-    `INSERT INTO audit_events (id, organization_id, at, actor_kind, actor_id, actor_name, action, target_kind, target_id)
-     VALUES ($1, $2, '2026-05-04T03:02:01Z', 'person', $3, 'Ada Lovelace', $4, $5, $6)`,
+    `INSERT INTO audit_events
+       (id, organization_id, at, actor_kind, actor_id, actor_name, action, target_kind, target_id, changes)
+     VALUES ($1, $2, '2026-05-04T03:02:01Z', 'person', $3, 'Ada Lovelace', $4, $5, $6,
+       '[{"field": "description", "old": "", "new": "Ada''s."}]')`,
     [newId(), organizationId, newId(), `${kind}.saved`, kind, id],
   )
 }

@@ -20,7 +20,7 @@ import {
 } from '../src/manifest/apply-manifests.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
 import { saveCase } from '../src/runs/index.ts'
-import { createSecretBox, saveWebhookSource, type SecretBox } from '../src/sources/index.ts'
+import { createSecretBox, findWebhookSource, saveWebhookSource, type SecretBox } from '../src/sources/index.ts'
 
 const database = useTestDatabase({ statementTimeoutMs: 60_000 })
 let db: Database
@@ -712,6 +712,24 @@ describe('what a person changed in the application', () => {
     expect((await apply(withWorkflow({ description: 'Another.' }))).overwrites).toEqual([])
     await edit('user.saved', users[0]!.id, 'Bob', ['first_name', 'role'])
     await expect(apply(named('Augusta'))).rejects.toBeInstanceOf(ManifestOverwriteError)
+  })
+
+  test('is no webhook source that was saved as it is, which only verifies it again', async () => {
+    const { organization, webhookSources } = await apply(withSource())
+    const { id } = webhookSources[0]!
+    const by = { principal: { ...operatorOf(organization.id).principal, userId: newId() }, requestId: null }
+    const { signing_secret: _secret, ...values } = source
+    const save = async (description: string) => {
+      const seen = (await findWebhookSource(db, organization.id, id)) ?? null
+      const change = { ...values, description, signingSecret: undefined, isVerified: true }
+      await saveWebhookSource(db, organization.id, id, change, seen, seen ? by : undefined)
+    }
+    const overwrites = async () => (await plan(withSource({ description: 'Another.' }))).overwrites
+    await save(source.description)
+    await save(source.description)
+    expect(await overwrites()).toEqual([])
+    await save('Of a person.')
+    expect(await overwrites()).toMatchObject([{ action: 'webhook_source.saved', count: 1 }])
   })
 
   test('is also a deleted workflow', async () => {

@@ -21,7 +21,8 @@ export interface PersonEdit {
 
 // The event of a part, such as a trigger, has the workflow as its target. A change of a field is settled once a later
 // apply had the field: it overwrote the change, or the manifest had its value. What neither has, stays as it is. The
-// cases of a workflow are in no manifest.
+// cases of a workflow are in no manifest. A save of a webhook source or look-up without changes only asks its endpoint
+// again.
 const FIND_EDITS = `
   SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
     count(*) OVER (PARTITION BY thing.id)::integer AS count
@@ -30,6 +31,7 @@ const FIND_EDITS = `
   WHERE event.actor_kind = 'person' AND event.action NOT LIKE ALL ('${CHANGE_NO_MANIFEST}')
     AND split_part(event.action, '.', 2) IN
       ('created', 'saved', 'restored', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
+    AND NOT (event.action IN ('webhook_source.saved', 'lookup.saved') AND json_array_length(event.changes) = 0)
     AND EXISTS (
       SELECT
       FROM json_array_elements(CASE json_array_length(event.changes) WHEN 0 THEN '[{}]' ELSE event.changes END) AS change,
