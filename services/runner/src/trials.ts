@@ -113,8 +113,10 @@ async function countAnswers(
 ): Promise<void> {
   const answers = steps.flatMap(({ kind, data }) => {
     if (kind !== 'model_answer' && kind !== 'session_summary') return []
-    const { model, model_name: name = model, input_tokens: read, output_tokens: written, cost_micros: cost = 0 } = data
-    return [{ model: name, tokens: (read ?? 0) + (written ?? 0), cost }]
+    const { model, model_name: name = model, key_of: keyOf, cost_micros: cost = 0 } = data
+    const tokens = (data.input_tokens ?? 0) + (data.output_tokens ?? 0)
+    // The names that the usage of runs has (count-starts.sql).
+    return [{ model: keyOf === 'organization' ? `${name}, own key` : name, tokens, cost }]
   })
   await countTrial(db, { organizationId, workflowId: workflow.id, answers }).catch((error: unknown) =>
     logger.warn({ trial_id: id, error: describeError(error) }, 'trial.failed'),

@@ -2,7 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/contract'
-import { createSecretBox, listModelKeys, readUsage, rotateSecrets, type RunDetails } from '@workflow-service/database'
+import {
+  createSecretBox,
+  findTrial,
+  listModelKeys,
+  newId,
+  readUsage,
+  recordTrial,
+  rotateSecrets,
+  type RunDetails,
+} from '@workflow-service/database'
 import {
   type ModelAnswer,
   type ModelRequest,
@@ -204,6 +213,23 @@ describe('a key of an organization’s own', () => {
       expect(rows.filter(({ text }) => text.includes(key))).toEqual([])
     }
     expect(JSON.stringify(fixture.logLines)).not.toContain(key)
+  })
+
+  test('is counted apart also for what people try', async () => {
+    const env = { ...(await startModels(answer)), SECRETS_KEY: fixture.secretsKey }
+    await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
+    await waitUntil(async () => (await fixture.db.pool.query(`SELECT FROM models WHERE name = 'main'`)).rowCount)
+    await fixture.saveModelKey(acme, { model: 'main', key: 'sk-own-key-of-acme-0123456789' })
+    const viewer = { organizationId: acme.organizationId, memberId: null }
+    const trial = { id: newId(), workflowId: acme.workflowId, userId: newId() }
+    await recordTrial(fixture.db, viewer, { ...trial, sessionId: null, context: 'order 1', rules: null })
+    const ended = await waitUntil(async () => {
+      const found = await findTrial(fixture.db, viewer, trial)
+      return found?.finished_at ? found : undefined
+    })
+    expect(ended.error).toBeNull()
+    const { groups } = await readUsage(fixture.db, viewer, { by: 'model' })
+    expect(groups).toMatchObject([{ name: 'main, own key', cost_micros: 2 * COST }])
   })
 })
 
