@@ -21,6 +21,8 @@ interface Waited {
   readonly sinceMs?: number
   /** How many times the run was parked. */
   readonly parks?: number
+  /** Whether it has waited for a budget since then. */
+  readonly hasWaitedForBudget?: boolean
   /** How far the runner's time of day is ahead of the database's, and by how much each request sets it forward. */
   readonly aheadMs?: number
 }
@@ -30,7 +32,7 @@ interface Waited {
  */
 async function ask(
   errors: readonly ModelError[],
-  { gate, sinceMs, parks = 0, aheadMs = 0 }: Waited = {},
+  { gate, sinceMs, parks = 0, hasWaitedForBudget = false, aheadMs = 0 }: Waited = {},
   requestMs = 0,
 ) {
   const clock = createClock(1_000_000)
@@ -43,6 +45,7 @@ async function ask(
   const recorded: number[] = []
   const createdAt = new Date(sinceMs ?? 0)
   const codes = ['model_retry', ...Array<string>(parks).fill('run_parked')]
+  if (hasWaitedForBudget) codes.push('budget_spent')
   const waited = codes.map((code) => ({ kind: 'note', data: { code, text: '' }, createdAt }))
   const { signal } = new AbortController()
   const ctx = {
@@ -137,6 +140,11 @@ describe('a request that the API limits', () => {
       message: "The run cannot go on: the service's model is not available (gave up after 3,580 s)",
     })
   })
+})
+
+test('the wait for a budget is none for the API, which may limit requests again on the next day', async () => {
+  const waited = { sinceMs: 1_000_000 - 86_400_000, parks: 3, hasWaitedForBudget: true }
+  expect(await ask([limited(), unavailable()], waited)).toMatchObject({ result: answer, delays: [250, 1_000] })
 })
 
 test('a runner whose clock is set forward a day at each request waits as long as any other', async () => {

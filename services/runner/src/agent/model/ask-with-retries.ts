@@ -1,3 +1,4 @@
+import { BUDGET_SPENT_NOTE } from '@workflow-service/database'
 import { backoff } from '@workflow-service/service-kit'
 import { NOT_AVAILABLE, RunError, RunParkedError } from '../../run-errors.ts'
 import { ModelError, type ModelErrorCode } from './model-error.ts'
@@ -159,10 +160,14 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
   }
 }
 
-/** How the answer has waited so far, in earlier attempts too: by the notes after the last answer or model. */
+/**
+ * How the answer has waited so far, in earlier attempts too: by the notes after the last answer, model, or wait for a
+ * budget, in which the API was not asked.
+ */
 function findWait(all: ModelRun['steps']['all']): { readonly since: Date | null; readonly parks: number } {
   const begin = all.findLastIndex(
-    (step) => step.kind === 'model_answer' || (step.kind === 'note' && step.data.code === FALLBACK),
+    ({ kind, data }) =>
+      kind === 'model_answer' || (kind === 'note' && [FALLBACK, BUDGET_SPENT_NOTE].includes(data.code)),
   )
   const notes = all
     .slice(begin + 1)

@@ -49,6 +49,9 @@ test.each([
   const question = { instructions: '', messages: [], tools: {} }
   for (let time = 0; time < 2; time += 1) await expect(cost.reserve(question)).rejects.toMatchObject({ delayMs })
   expect(notes).toEqual(['budget_spent'])
+  await steps.note('model_limited', 'The API limits requests')
+  await expect(cost.reserve(question)).rejects.toMatchObject({ delayMs })
+  expect(notes).toEqual(['budget_spent', 'model_limited', 'budget_spent'])
 })
 
 test.each([

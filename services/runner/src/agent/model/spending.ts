@@ -87,7 +87,9 @@ export function costOfNextAnswer({ run, steps, config, clock, log }: ModelRun, t
     const text = describeExceeded(exceeded, prices.currency)
     log('warn', 'budget.exceeded', { scope: exceeded.scope })
     if (exceeded.waitMs === null) throw new RunError('budget_exceeded', text)
-    if (!steps.hasNote(BUDGET_SPENT_NOTE)) {
+    // Once for each wait, which ends that for the API.
+    const last = steps.all.at(-1)
+    if (last?.kind !== 'note' || last.data.code !== BUDGET_SPENT_NOTE) {
       await steps.note(BUDGET_SPENT_NOTE, `${text}. The run waits for the next ${exceeded.scope}.`)
     }
     throw new RunParkedError(text, Math.ceil(Math.min(exceeded.waitMs, SPENT_PARK_MS)))
