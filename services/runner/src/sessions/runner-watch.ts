@@ -62,8 +62,9 @@ export function watchRunners(
     firstDelayMs: checkMs,
     logger,
     onError(error) {
-      // After an outage, the others need time to connect again.
+      // After an outage, the others need time to connect again, also those that counted as ended before.
       checks.clear()
+      onEnded([])
       onError('watch the other runners')(error)
     },
     run: check,
