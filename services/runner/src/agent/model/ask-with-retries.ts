@@ -68,6 +68,8 @@ export async function askWithRetries(
     await cost.release()
     const { code, kind, message, detail } = answer
     log('warn', 'model.request_failed', { code, error: detail })
+    // The API answers again.
+    if (kind === 'too_long' || kind === 'permanent') outage.sinceMs = null
     run.signal.throwIfAborted()
     if (kind === 'too_long') throw answer
     if (fallback && BROKEN.has(code)) throw new ModelOutageError('The model cannot be used')

@@ -129,6 +129,17 @@ describe('a model whose API is unavailable', () => {
     expect(tell(last)).toEqual(['main: openai:big', 'main: openai:big'])
   })
 
+  test('has no outage any more once it has refused a request', async () => {
+    const unavailable: ModelTurn = { failure: 'status', status: 503 }
+    const pair = await createPair('openai', [unavailable, { failure: 'status', status: 400 }], { otherwise: done })
+    await expect(startRun().execute(pair.agent)).rejects.toMatchObject({ code: 'model_request_refused' })
+    pair.clock.nowMs += 3_600_000
+    pair.first.script(unavailable, send, done)
+    const next = startRun()
+    await next.execute(pair.agent)
+    expect(tell(next)).toEqual(['main: openai:big', 'main: openai:big'])
+  })
+
   test('is not asked again by a run that continued with the fallback, whenever its runner died', async () => {
     for (const when of ['before', 'after'] as const) {
       const pair = await createPair('anthropic', [], {
