@@ -63,6 +63,27 @@ describe('nextAutoRunAt by the clock of a place', () => {
     expect(first).toBe('2026-10-25T00:30:00.000Z')
     expect(byClock('daily', { time: '02:30' }, first)).toBe('2026-10-26T01:30:00.000Z')
   })
+
+  // In Nuuk, the last hour of 28 March is left out.
+  test.each([
+    ['daily', null, '2026-03-28T01:30:00Z'],
+    ['weekly', 6, '2026-03-22T01:30:00Z'],
+    ['monthly', 28, '2026-03-01T01:30:00Z'],
+  ] as const)('so is one at the end of a day: %s', (frequency, day, before) => {
+    const timing = { time: '23:30', day, zone: 'America/Nuuk' }
+    const due = byClock(frequency, timing, before)
+    expect(due).toBe('2026-03-29T01:00:00.000Z')
+    const after = { daily: '2026-03-30', weekly: '2026-04-05', monthly: '2026-04-29' }[frequency]
+    expect(byClock(frequency, timing, due)).toBe(`${after}T00:30:00.000Z`)
+  })
+
+  // In Troll, 01:00 to 02:59 of 29 March are left out.
+  test.each(['01:00', '01:30', '02:30'])('so is %s where two hours are left out after midnight', (time) => {
+    const timing = { time, zone: 'Antarctica/Troll' }
+    for (const before of ['2026-03-28T12:00:00Z', '2026-03-28T23:30:00Z', '2026-03-29T00:30:00Z']) {
+      expect(byClock('daily', timing, before)).toBe('2026-03-29T01:00:00.000Z')
+    }
+  })
 })
 
 const now = new Date('2026-03-09T10:00:00Z')

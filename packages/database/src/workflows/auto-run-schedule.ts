@@ -77,7 +77,27 @@ function nextByClock(
     weekly: `${minute} ${hour} * * ${weekday}`,
     monthly: `${minute} ${hour} ${dayOfMonth} * *`,
   }[frequency]
-  return new Cron(pattern, { timezone }).nextRun(after)!
+  const next = new Cron(pattern, { timezone }).nextRun(after)!
+  return frequency === 'hourly' ? next : (leftOutBefore(next, pattern, timezone, after) ?? next)
+}
+
+/**
+ * The midnight to which the change of clocks goes that leaves out a time of the pattern between `after` and `next`, as
+ * in America/Nuuk. Croner has such a time on the next day of the pattern, and only others after the change.
+ */
+function leftOutBefore(next: Date, pattern: string, timezone: string, after: Date): Date | undefined {
+  const byWall = new Cron(pattern, { timezone: 'UTC' }).nextRun(new Date(wallMs(after, timezone)))!
+  const aheadMs = wallMs(next, timezone) - next.getTime()
+  const midnight = new Cron('0 0 * * *', { timezone }).nextRun(new Date(byWall.getTime() - aheadMs))!
+  const isBefore = wallMs(new Date(midnight.getTime() - 1), timezone) < byWall.getTime()
+  // In Antarctica/Troll, midnight is two hours before the time to which the clocks go.
+  const isLeftOut = isBefore && byWall.getTime() < wallMs(midnight, timezone)
+  return isLeftOut && midnight < next ? midnight : undefined
+}
+
+/** What the clock of the place shows, to the second, as if it were UTC. */
+function wallMs(time: Date, timeZone: string): number {
+  return Date.parse(`${time.toLocaleString('sv', { timeZone })}Z`)
 }
 
 function nextMonthly(anchorAt: Date, after: Date): Date {
