@@ -100,6 +100,36 @@ describe('startDueAutoRuns', () => {
     expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: false })
   })
 
+  test('starts the others where one has a time zone that only a newer process knows', async () => {
+    const { workflowId: first } = await scheduled('daily', '2026-03-01T09:20:00Z')
+    const { workflowId } = await scheduled('daily', '2026-03-01T09:21:00Z')
+    const timing = JSON.stringify({ time: '09:20', day: null, time_zone: 'Europe/Atlantis' })
+    await db.pool.query('UPDATE workflows SET auto_run_timing = $2 WHERE id = $1', [first, timing])
+    const failed: unknown[] = []
+    const batch = { now: new Date('2026-03-02T09:30:00Z'), newRequestId: () => 'request-auto' }
+    const start = (limit: number) => startDueAutoRuns(db, { ...batch, limit, onFailed: (...of) => failed.push(of) })
+    expect(await start(2)).toMatchObject({ started: [{ workflowId }], isMore: true })
+    expect(failed).toEqual([[expect.objectContaining({ workflowId: first }), expect.any(Error)]])
+    // Not again at once.
+    expect(await start(1)).toEqual({ started: [], isMore: false })
+  })
+
+  test('starts the others at once while the row of one is locked, and that one later', async () => {
+    const { workflowId: locked } = await scheduled('daily', '2026-03-01T09:20:00Z')
+    const { workflowId } = await scheduled('daily', '2026-03-01T09:21:00Z')
+    const client = await db.pool.connect()
+    try {
+      await client.query('BEGIN')
+      await client.query('SELECT FROM workflows WHERE id = $1 FOR NO KEY UPDATE', [locked])
+      expect(idsOf([...(await startDue('2026-03-02T09:30:00Z'))])).toEqual([workflowId])
+      const batch = { now: new Date('2026-03-02T09:30:00Z'), limit: 1, newRequestId: () => 'request-auto' }
+      expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: false })
+    } finally {
+      await client.query('ROLLBACK').finally(() => client.release())
+    }
+    expect(idsOf([...(await startDue('2026-03-02T09:30:05Z'))])).toEqual([locked])
+  })
+
   test('starts nothing again when the clock jumps back', async () => {
     await scheduled('hourly', '2026-03-01T09:20:00Z')
     expect(await startDue('2026-03-01T10:20:00Z')).toHaveLength(1)

@@ -1,13 +1,14 @@
 import { startDueAutoRuns } from '@workflow-service/database'
-import { newRequestId, type RepeatedTask, repeat } from '@workflow-service/service-kit'
+import { describeError, newRequestId, type RepeatedTask, repeat } from '@workflow-service/service-kit'
 import type { RunnerContext } from './runner-context.ts'
 
+const TASK = 'start auto-runs'
 const MAX_BATCH = 100
 
 /** Starts due auto-runs, now and every `intervalMs`. Due times are in UTC, by the database's clock. */
 export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
   return repeat({
-    name: 'start auto-runs',
+    name: TASK,
     intervalMs,
     logger: ctx.logger,
     async run(signal) {
@@ -18,7 +19,13 @@ export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<Repe
 
 /** Starts a batch of due auto-runs, and resolves to whether there may be others. */
 async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<boolean> {
-  const { started, isMore } = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
+  const { started, isMore } = await startDueAutoRuns(db, {
+    limit: MAX_BATCH,
+    newRequestId,
+    onFailed({ workflowId: workflow_id, organizationId: organization_id }, error) {
+      logger.warn({ task: TASK, workflow_id, organization_id, error: describeError(error) }, 'task.failed')
+    },
+  })
   for (const { startId: run_id, sessionId: session_id, workflowId: workflow_id, ...run } of started) {
     const { organizationId: organization_id, requestId, dueAt: due_at } = run
     runnerMetrics.autoRuns.inc()

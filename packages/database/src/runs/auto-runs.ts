@@ -1,5 +1,14 @@
 import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
-import { column, type Db, insertMissing, inTransaction, newId, runStatement, statement } from '../connection/index.ts'
+import {
+  column,
+  type Db,
+  insertMissing,
+  inTransaction,
+  isDatabaseUnavailable,
+  newId,
+  runStatement,
+  statement,
+} from '../connection/index.ts'
 import { isVisible, viewerOf } from '../organizations/index.ts'
 import { nextAutoRunAt, type WorkflowEdit } from '../workflows/index.ts'
 import { recordStarted } from './app-starts.ts'
@@ -24,36 +33,59 @@ const LIST_DUE = statement('runs/list-due-auto-runs', {
   now: column.timestamptz,
 })
 
-const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid })
+interface DueOptions {
+  readonly now?: Date
+  readonly limit: number
+  readonly newRequestId: () => string
+  /** Called for each workflow that could not be started, and stays due. Default: throws the error. */
+  readonly onFailed?: (
+    due: Pick<AutoRunStart, 'organizationId' | 'workflowId' | 'dueAt' | 'requestId'>,
+    error: unknown,
+  ) => void
+}
+
+const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid.orNull })
 
 /**
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future
  * time. Each due time is started once, by one of any number of runners. Several missed times are started once together.
  * `now` is the database's clock by default, so that runners with different clocks agree. `isMore`: there may be others,
- * also if none was started, because the workflows were inactive.
+ * also if none was started, because the workflows were inactive. A workflow that cannot be started, or whose row is
+ * locked, does not hold up the others.
  */
 export async function startDueAutoRuns(
   db: Db,
-  { now, limit, newRequestId }: { now?: Date; limit: number; newRequestId: () => string },
+  { now, limit, newRequestId, onFailed = rethrow }: DueOptions,
 ): Promise<{ readonly started: readonly AutoRunStart[]; readonly isMore: boolean }> {
   const { rows } = await runStatement(db, LIST_DUE, [now ?? null, limit])
   const started: AutoRunStart[] = []
+  let hasAdvanced = false
   for (const due of rows) {
     const { organizationId, workflowId, dueAt } = due
     const start = { organizationId, workflowId, dueAt, sessionId: newId(), startId: newId(), requestId: newRequestId() }
-    const { rowCount } = await runStatement(db, START_DUE, [
-      organizationId,
-      workflowId,
-      dueAt,
-      nextAutoRunAt(due, due.now),
-      start.sessionId,
-      start.startId,
-      toContext(due),
-      start.requestId,
-    ])
-    if (rowCount) started.push(start)
+    try {
+      const { rows: advanced } = await runStatement(db, START_DUE, [
+        organizationId,
+        workflowId,
+        dueAt,
+        nextAutoRunAt(due, due.now),
+        start.sessionId,
+        start.startId,
+        toContext(due),
+        start.requestId,
+      ])
+      if (advanced.length > 0) hasAdvanced = true
+      if (advanced[0]?.id) started.push(start)
+    } catch (error) {
+      if (isDatabaseUnavailable(error)) throw error
+      onFailed(start, error)
+    }
   }
-  return { started, isMore: rows.length === limit }
+  return { started, isMore: hasAdvanced && rows.length === limit }
+}
+
+function rethrow(_due: unknown, error: unknown): never {
+  throw error
 }
 
 /** The context of a scheduled start: JSON, of which the built-in agent takes what the example has. */
