@@ -105,8 +105,13 @@ describe('the arguments of a tool call', () => {
     ['', {}],
     [' \n', {}],
     ['{"a": [0.1, -0, 1e3, 1.50, 9007199254740991, 0.30000000000000004]}', undefined],
+    ['{"a": [{"a": 1}, {"a": "\\"a\\": 1, \\"a\\": 2"}]}', { a: [{ a: 1 }, { a: '"a": 1, "a": 2' }] }],
   ])('are read from %j', (input, expected) => {
     expect(parseArguments(input)).toMatchObject({ fault: null, ...(expected ? { value: expected } : {}) })
+  })
+
+  test.each(['x', '\n'])('are read with a text of megabytes of %j', (text) => {
+    expect(parseArguments(JSON.stringify({ a: text.repeat(4_000_000) })).fault).toBeNull()
   })
 
   test.each([
@@ -130,6 +135,8 @@ describe('the arguments of a tool call', () => {
     ['{"a": [{"b": "x\\u0000"}]}', 'NUL'],
     ['["\\ud800"]', 'surrogate'],
     ['{"x\\u0000": 1}', 'NUL'],
+    ['{"to": "a@acme.test", "to": "b@acme.test"}', 'the name "to" twice'],
+    ['{"lines": [{"a": 1}, {"b": 1, "\\u0062": 2}]}', 'the name "b" twice'],
     ['{"a":'.repeat(PAYLOAD_MAX_DEPTH + 1) + '1' + '}'.repeat(PAYLOAD_MAX_DEPTH + 1), 'levels deep'],
   ])('are refused if they are %j', (input, why) => {
     const { value, fault } = parseArguments(input)

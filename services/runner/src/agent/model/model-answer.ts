@@ -9,9 +9,10 @@ import {
   type ToolCallPart,
   truncateText,
 } from '@workflow-service/contract'
-import { isExactNumber } from '@workflow-service/rules/convert-value'
+import { type ContextValue, isExactNumber } from '@workflow-service/rules/convert-value'
 import { toStorableText } from '../../storable-text.ts'
 import type { AgentSteps } from '../agent-steps.ts'
+import { findRepeatedName } from '../builtin/read-context.ts'
 import type { ModelAnswer } from './model-question.ts'
 import { listAnswers, type ModelRun } from './model-run.ts'
 import type { Toolbox } from './model-tools.ts'
@@ -131,8 +132,9 @@ const parseWithSource = JSON.parse as (
 
 /**
  * Parses the arguments that a model wrote as JSON. Empty text means none: some servers send it for a tool without
- * parameters. Refuses what JSON.parse would change silently: numbers that a double cannot hold, and the name
- * `__proto__`; and texts that PostgreSQL cannot read from the journal: `->>` fails for a document with one.
+ * parameters. Refuses what JSON.parse would change silently: numbers that a double cannot hold, a name that an object
+ * has twice, and the name `__proto__`; and texts that PostgreSQL cannot read from the journal: `->>` fails for a
+ * document with one.
  */
 export function parseArguments(input: string): ParsedArguments {
   let problem: string | null = null
@@ -156,6 +158,11 @@ export function parseArguments(input: string): ParsedArguments {
   if (isTooDeep(value, 1)) return refused('nested too deep', `they must be at most ${PAYLOAD_MAX_DEPTH} levels deep`)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return refused(typeof value === 'string' ? truncateText(value, 10_000) : value, 'they must be one JSON object')
+  }
+  const repeated = findRepeatedName(input, value as ContextValue)
+  if (repeated !== undefined) {
+    const what = `an object has the name ${JSON.stringify(truncateText(repeated, 100))} twice`
+    return refused(truncateText(toStorableText(input), 10_000), what)
   }
   return { value: value as Record<string, unknown>, fault: null }
 }
