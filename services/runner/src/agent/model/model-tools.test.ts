@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { checkPayload } from '@workflow-service/contract'
 import { asSchema } from 'ai'
 import { webhookSource } from '../../../test/support/in-memory-run.ts'
 import type { SourceForAgent } from '@workflow-service/database'
@@ -91,6 +92,13 @@ describe('field names that some APIs reject', () => {
       订单: true,
       '': 4,
     })
+  })
+
+  test('stay beside the real name if a call has both: one of the values would be lost', () => {
+    const source = webhookSource('Orders', { 'Order ID': 'A-1' })
+    const payload = payloadOf(source, { Order_ID: 'B', 'Order ID': 'C' })
+    expect(payload).toEqual({ Order_ID: 'B', 'Order ID': 'C' })
+    expect(checkPayload(source.exampleRequestBody, payload, '')).toMatchObject({ outcome: 'invalid' })
   })
 })
 

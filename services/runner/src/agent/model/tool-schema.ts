@@ -223,7 +223,9 @@ function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<stri
   if (!properties || Object.keys(properties).length === 0) return value
   return Object.fromEntries(
     Object.entries(value).map(([alias, item]) => {
-      const name = realNames.get(alias) ?? alias
+      const real = realNames.get(alias)
+      // With both of them, one of the values would be lost: the alias stays, which the check of the payload refuses.
+      const name = real === undefined || Object.hasOwn(value, real) ? alias : real
       return [name, Object.hasOwn(properties, name) ? restore(item, properties[name]!, realNames) : (item as unknown)]
     }),
   )
