@@ -141,6 +141,20 @@ describe('the budgets of models', () => {
     expect(await readSpent()).toEqual({ [MONTH]: 300, day: 300 })
   })
 
+  test('count an answer that could not be written before its reservation had expired, as in an outage', async () => {
+    const data = { status: 'running', startedAt: new Date(), number: 1, origin: 'api', context: '', requestId: 'r' }
+    const [run, sessionId] = [request({ amount: 2_000, expiresInMs: -1 }), newId()]
+    await database.db.prisma.session.create({ data: { id: sessionId, organizationId } })
+    await database.db.prisma.start.create({ data: { id: run.runId, organizationId, workflowId, sessionId, ...data } })
+    const trial = request({ amount: 2_000, expiresInMs: -1 })
+    for (const late of [run, trial]) expect(await reserveCost(database.db, late)).toEqual({ kind: 'reserved' })
+    for (let others = 0; others < 2; others += 1) expect(await ask(0)).toBe(true)
+    for (const late of [run, run, trial]) await settleCost(database.db, { ...late, cost: 300 })
+    expect(await readSpent()).toEqual({ [MONTH]: 600, day: 600 })
+    const reserved = 'SELECT FROM model_reservations WHERE organization_id = $1'
+    expect((await database.db.pool.query(reserved, [organizationId])).rowCount).toBe(0)
+  })
+
   test('wake the runs that wait for them, and no others, when they are saved', async () => {
     const { prisma } = database.db
     await createWorkflow((workflowId = newId()))

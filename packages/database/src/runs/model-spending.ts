@@ -40,6 +40,7 @@ const NOTICE_SHARE = 0.8
  * a budget is exceeded by the cost of one answer at most. A summary begins only if half of the budget of the run that
  * is left is enough for it: the run needs the rest for its answers. Requests of one organization are decided one after
  * another. A reservation of the same run, whose runner has ended, is replaced; that of a run that was cancelled ends.
+ * One that has expired holds no money, but is left for a day: during an outage, its runner cannot write the answer.
  */
 export async function reserveCost(db: Db, request: CostRequest): Promise<CostReservation> {
   const { organizationId, workflowId, runId, turn, amount, expiresInMs } = request
@@ -198,7 +199,7 @@ const LOCK_ORGANIZATION = `
 
 // Not EXISTS, for which PostgreSQL may read and hash all runs.
 const TAKE_ENDED = `
-  DELETE FROM model_reservations WHERE organization_id = $1 AND (run_id = $2 OR expires_at < now()
+  DELETE FROM model_reservations WHERE organization_id = $1 AND (run_id = $2 OR expires_at < now() - interval '1 day'
     OR (SELECT finished_at FROM starts WHERE id = run_id) IS NOT NULL)
   RETURNING ${RESERVATION}`
 
@@ -208,13 +209,14 @@ const READ_STATE = `
       SELECT spent FROM model_spending
       WHERE organization_id = $1 AND workflow_id = '${NIL_UUID}' AND period = ${MONTH}
     ), 0), 'reserved', (
-      SELECT coalesce(sum(amount), 0) FROM model_reservations WHERE organization_id = $1 AND day >= ${MONTH}
+      SELECT coalesce(sum(amount), 0) FROM model_reservations
+      WHERE organization_id = $1 AND day >= ${MONTH} AND expires_at >= now()
     ), 'endsInMs', 1000 * extract(epoch FROM ${MONTH} + interval '1 month' - now() AT TIME ZONE 'UTC')),
     json_build_object('scope', 'day', 'budget', workflow.day_budget, 'spent', coalesce((
       SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = $2 AND period = ${TODAY}
     ), 0), 'reserved', (
       SELECT coalesce(sum(amount), 0) FROM model_reservations
-      WHERE organization_id = $1 AND workflow_id = $2 AND day = ${TODAY}
+      WHERE organization_id = $1 AND workflow_id = $2 AND day = ${TODAY} AND expires_at >= now()
     ), 'endsInMs', 1000 * extract(epoch FROM ${TODAY} + 1 - now() AT TIME ZONE 'UTC'))
   ) AS periods
   FROM workflows AS workflow JOIN organizations AS organization ON organization.id = workflow.organization_id
