@@ -76,8 +76,9 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     GATEWAY_URL: gatewayUrl,
     APP_URL: appUrl,
   }
+  const areSecretsNew = areNewTo(savedSettings, secrets)
   // Saved before the first use of the secrets: data encrypted with a lost key could never be read again.
-  await saveSettings(localDir, settings)
+  await saveSettings(localDir, areSecretsNew ? { ...settings, ...DEMO_IS_DUE } : settings)
 
   await screen.step('Dispatcher, runner, gateway and application', async (setNote) => {
     await startServices(configs, postgres.url, loggers, stack)
@@ -88,10 +89,10 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
   const demo = await readDemo(settings)
   const dispatcher = createInternalClient({ url: dispatcherUrl, token: secrets.INTERNAL_API_TOKEN })
   await screen.step('Demo', async (setNote) => {
-    const areSecretsNew = Object.keys(secrets).some((name) => savedSettings[name] === undefined)
     try {
       const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
       if (!isApplied) await syncEndpoint(db, dispatcher, demo, { endpointUrl: endpoint.url, areSecretsNew })
+      if (areSecretsNew) await saveSettings(localDir, settings)
       setNote(isApplied ? describeDemo(demo) : 'unchanged')
     } catch (error) {
       // The service works without its demo, whose things people may have edited.
@@ -130,6 +131,13 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     postgresFailure,
     stop: () => running.disposeAsync(),
   }
+}
+
+/** Saved with new secrets until the demo has them: a start may be stopped before. */
+const DEMO_IS_DUE = { DEMO_IS_DUE: 'yes' }
+
+function areNewTo(savedSettings: NodeJS.Dict<string>, secrets: ReturnType<typeof completeSecrets>): boolean {
+  return Object.keys(secrets).some((name) => savedSettings[name] === undefined) || 'DEMO_IS_DUE' in savedSettings
 }
 
 /** Starts PostgreSQL with the current schema, and builds the page meanwhile. */

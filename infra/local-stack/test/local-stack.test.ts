@@ -116,6 +116,20 @@ async function becomeOwner(appUrl: string, token: string): Promise<unknown> {
     .json()
 }
 
+async function stopRunning(stack: Stack): Promise<void> {
+  stack.kill('SIGINT')
+  await stack.exited
+}
+
+/** Sends the request of the printed curl command, and resolves to the status of its answer. */
+async function startAgain(output: string): Promise<number> {
+  const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
+  const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(output) ?? []
+  const [, body = ''] = /-d '(.*)'/.exec(output) ?? []
+  const headers = { authorization: key, 'content-type': 'application/json' }
+  return (await got.post(url, { body, headers, throwHttpErrors: false })).statusCode
+}
+
 /** Stops starts at two moments: no process and no temporary file may be left. */
 async function stopWhileStarting(): Promise<void> {
   for (const line of ['✓ Loading', '✓ PostgreSQL']) {
@@ -160,11 +174,7 @@ describe('npm start', () => {
     // The webhook arrives before the run ends.
     await waitUntil(async () => (await listRuns())[0]?.status === 'succeeded')
 
-    // The same request as the printed curl command.
-    const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
-    const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(output) ?? []
-    const [, body = ''] = /-d '(.*)'/.exec(output) ?? []
-    await got.post(url, { body, headers: { authorization: key, 'content-type': 'application/json' } })
+    expect(await startAgain(output)).toBe(202)
     await waitUntil(() => first.stdout.includes('"order_id": "A-1002"'))
     expect(first.stdout).toContain('The endpoint of "Order intake" received another webhook')
 
@@ -222,6 +232,16 @@ describe('npm start', () => {
       exitStatus: 1,
       stderr: expect.stringContaining('Start the local stack with npm start.'),
     })
+  }, 360_000)
+
+  test('gives the demo its new secrets also if the start that made them was stopped before', async () => {
+    await stopRunning(await startUntilReady())
+    await rm(join(localDir, 'env'))
+    const stopped = await run({ INTERRUPT_AT: '✓ Page' }, ['--import', interruptAt])
+    await stopped.exited
+    const { stdout } = await startUntilReady()
+    expect(await startAgain(stdout)).toBe(202)
+    await waitUntil(() => stacks.at(-1)!.stdout.includes('"order_id": "A-1002"'))
   }, 360_000)
 
   test('says what to do when the port is taken, and creates no files', async () => {
