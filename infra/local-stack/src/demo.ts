@@ -35,11 +35,12 @@ export async function readDemo(values: DemoValues) {
   const { organization, workflows: [workflow] = [], webhook_sources: [source] = [] } = manifest
   if (!organization.id || !workflow?.id || !source?.id)
     throw new Error('demo.yaml must have ids for its organization, first workflow and first webhook source')
+  const { id: _id, verify: _verify, ...save } = source
   return {
     manifest,
     organizationId: organization.id,
     workflow: { id: workflow.id, name: workflow.name },
-    source: { id: source.id, name: source.name, signingSecret: source.signing_secret ?? null },
+    source: { id: source.id, name: source.name, signingSecret: source.signing_secret ?? null, save },
   }
 }
 
@@ -71,7 +72,10 @@ export async function applyDemo(
   return true
 }
 
-/** Updates the webhook source to URL and secret of the demo's endpoint, unless the user has set another endpoint. */
+/**
+ * Updates the webhook source to URL and secret of the demo's endpoint, unless the user has set another endpoint. Saves
+ * it first if the start that applied the manifest could not.
+ */
 export async function syncEndpoint(
   db: Database,
   dispatcher: InternalClient,
@@ -79,6 +83,9 @@ export async function syncEndpoint(
   { endpointUrl, areSecretsNew }: { endpointUrl: string; areSecretsNew: boolean },
 ): Promise<void> {
   const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
+  if (!stored && areSecretsNew && !(await wasSaved(db, demo))) {
+    await saveSource(dispatcher, demo, demo.source.id, demo.source.save)
+  }
   if (!stored || !isDemoEndpoint(stored.endpoint_url)) return
   if (stored.endpoint_url === endpointUrl && !areSecretsNew) return
   const { name, description, example_request_body } = stored
@@ -86,6 +93,15 @@ export async function syncEndpoint(
   const secret = stored.has_signing_secret ? { signing_secret: demo.source.signingSecret } : {}
   const source = { name, description, endpoint_url: endpointUrl, ...secret, example_request_body }
   await saveSource(dispatcher, demo, demo.source.id, source)
+}
+
+/** Whether the webhook source exists, or did before it was deleted. */
+async function wasSaved(db: Database, { organizationId, source }: Demo): Promise<boolean> {
+  const { rowCount } = await db.pool.query('SELECT FROM webhook_sources WHERE organization_id = $1 AND id = $2', [
+    organizationId,
+    source.id,
+  ])
+  return rowCount === 1
 }
 
 async function saveSource(

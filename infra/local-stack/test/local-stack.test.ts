@@ -244,6 +244,16 @@ describe('npm start', () => {
     await waitUntil(() => stacks.at(-1)!.stdout.includes('"order_id": "A-1002"'))
   }, 360_000)
 
+  test('saves the webhook source of the demo at the next start if the first one could not', async () => {
+    const closed = `http://127.0.0.1:${await freePort()}`
+    const first = await run({ WEBHOOK_EGRESS_PROXY: closed }, [], READY)
+    expect(first.stdout).toContain('✓ Demo · left as it is:')
+    await stopRunning(first)
+    const second = await startUntilReady()
+    expect(await startAgain(second.stdout)).toBe(202)
+    await waitUntil(() => second.stdout.includes('"order_id": "A-1002"'))
+  }, 360_000)
+
   test('says what to do when the port is taken, and creates no files', async () => {
     await using other = await startCustomerEndpoint({ port })
     const { code, stderr } = await failedStart()
