@@ -75,6 +75,7 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     DISPATCHER_URL: dispatcherUrl,
     GATEWAY_URL: gatewayUrl,
     APP_URL: appUrl,
+    APP_PORT: String(ports.app),
   }
   const areSecretsNew = areNewTo(savedSettings, secrets)
   // Saved before the first use of the secrets: data encrypted with a lost key could never be read again.

@@ -28,8 +28,9 @@ export async function chooseAppPort(
     return appPort
   }
   const lastUrl = URL.parse(savedSettings['APP_URL'] ?? '')
-  // A given APP_URL is that of a proxy: its port is not the one to listen on.
-  const lastPort = lastUrl?.hostname === LOCAL_HOST ? Number(lastUrl.port) : DEFAULT_APP_PORT
+  // An earlier version saved the URL only, which may be that of a proxy: its port is not the one to listen on.
+  const savedPort = savedSettings['APP_PORT'] ?? (lastUrl?.hostname === LOCAL_HOST ? lastUrl.port : '')
+  const lastPort = Number(savedPort) || DEFAULT_APP_PORT
   const preferred = appPort === 0 ? [] : [lastPort, DEFAULT_APP_PORT]
   for (const port of preferred) if (!(await listenError(port))) return port
   return await freePort()

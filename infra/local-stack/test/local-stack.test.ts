@@ -254,6 +254,14 @@ describe('npm start', () => {
     await waitUntil(() => second.stdout.includes('"order_id": "A-1002"'))
   }, 360_000)
 
+  test('listens for the application where it did at the last start, not at the port of a proxy on this machine', async () => {
+    const [appPort, proxyPort] = [await freePort(), await freePort()]
+    const proxy = { APP_URL: `http://127.0.0.1:${proxyPort}` }
+    await stopRunning(await run({ ...proxy, APP_PORT: String(appPort) }, [], READY))
+    await run(proxy, [], READY)
+    expect((await got(`http://127.0.0.1:${appPort}/healthz`, { retry: { limit: 0 } })).statusCode).toBe(200)
+  }, 360_000)
+
   test('says what to do when the port is taken, and creates no files', async () => {
     await using other = await startCustomerEndpoint({ port })
     const { code, stderr } = await failedStart()
