@@ -6,7 +6,13 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { describePublicApi } from '@workflow-service/contract'
-import { freePort, type RecordedRequest, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
+import {
+  freePort,
+  type RecordedRequest,
+  startCustomerEndpoint,
+  startRawEndpoint,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { ODD_ERRORS, startFailingProxy, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
 import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import {
@@ -291,6 +297,20 @@ if (hasHttpx)
       expect(await timedOut).toMatchObject([{ error: 'ApiTimeoutError', message }])
       await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
       expect(await waiting).toMatchObject([{ value: { id, status: 'succeeded' } }])
+    })
+
+    test.each(kinds)('%s: names the limit of the whole call for an answer that arrives in pieces', async (kind) => {
+      const endpoint = await startRawEndpoint((socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n')
+        const timer = setInterval(() => socket.write(' '), 50)
+        socket.once('close', () => clearInterval(timer))
+      })
+      const client = { base_url: endpoint.url, timeout: 1, total_timeout: 1.2 }
+      const message = expect.stringContaining('total_timeout, 1.2 s')
+      expect(await make(kind, [['get_organization', []]], client)).toMatchObject([
+        { error: 'ApiTimeoutError', message },
+      ])
+      await endpoint.close()
     })
 
     test.each(kinds)('%s: asks once a second for a run where a wait is answered at once', async (kind) => {

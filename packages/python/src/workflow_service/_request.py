@@ -127,7 +127,7 @@ class Call(Generic[_Value]):
     def _connection_error(self, cause: httpx.HTTPError) -> ApiConnectionError:
         error = ApiConnectionError(f"{self.method} {self.url} failed: {cause!r}", **self._facts())
         if isinstance(cause, httpx.TimeoutException):
-            is_attempt = self.attempt_timeout == self.timeout
+            is_attempt = self.attempt_timeout == self.timeout and time.monotonic() < self.ends_at
             limit = f"timeout, {self.timeout:g}" if is_attempt else f"total_timeout, {self.total_timeout:g}"
             message = f"{self.method} {self.url} was not answered in time ({limit} s)."
             error = ApiTimeoutError(message, **self._facts())
