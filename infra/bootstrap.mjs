@@ -130,11 +130,12 @@ async function installIfNeeded() {
   } else if (installed.prisma === wanted.prisma && existsSync(join(ROOT, PRISMA_CLIENT))) {
     return
   }
+  // Without its part of the stamp, an interrupted generation is repeated.
+  writeStamp({ ...wanted, prisma: null })
   // pnpm runs this script too, but not when only the schema has changed.
   const { status } = await runCheck('Generating the database client', [PRISMA_INPUTS[1]])
   if (status !== 0) throw new UserError('The database client could not be generated; the reason is above.')
-  mkdirSync(dirname(STAMP_FILE), { recursive: true })
-  writeFileSync(STAMP_FILE, `${JSON.stringify(wanted)}\n`)
+  writeStamp(wanted)
 }
 
 /** The files that decide what is installed: the lockfile and the package.json of every workspace package. */
@@ -163,6 +164,11 @@ function readStamp() {
   } catch {
     return {}
   }
+}
+
+function writeStamp(stamp) {
+  mkdirSync(dirname(STAMP_FILE), { recursive: true })
+  writeFileSync(STAMP_FILE, `${JSON.stringify(stamp)}\n`)
 }
 
 async function installDependencies() {

@@ -216,6 +216,18 @@ describe('the bootstrap', () => {
     expect(await takeCalls()).toEqual([...installCalls, 'main'])
   })
 
+  test('generates the database client again after a failure, also for the schema of before', async () => {
+    await run('start')
+    await write('packages/database/prisma/schema.prisma', 'model B')
+    await write('packages/database/scripts/generate-prisma-client.mjs', `${generate}\nprocess.exitCode = 1`)
+    expect(await run('start')).toMatchObject({ status: 1, stderr: expect.stringContaining('could not be generated') })
+    await write('packages/database/prisma/schema.prisma', 'model A')
+    await write('packages/database/scripts/generate-prisma-client.mjs', generate)
+    await takeCalls()
+    await run('start')
+    expect(await takeCalls()).toEqual(['generate', 'main'])
+  })
+
   test.each([
     ['SIGTERM', 7],
     ['SIGINT', 8],
