@@ -45,7 +45,7 @@ export function readLocalConfig(env: NodeJS.ProcessEnv = process.env) {
     localDir: readLocalDir(env),
     /** The port of the public API. */
     port: settings.PORT,
-    /** The port of the application; undefined lets `chooseAppPort` choose. */
+    /** The port of the application; undefined lets `holdAppPort` choose. */
     appPort: settings.APP_PORT,
     logLevel: settings.LOG_LEVEL,
     /** Has the settings of the services, beside their own. */

@@ -1,3 +1,4 @@
+import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
 import { toShownPath } from '@workflow-service/cli/terminal'
 import { startApp } from '@workflow-service/app'
@@ -28,7 +29,7 @@ import { followDemo } from './follow-demo.ts'
 import { startLocalPostgres } from './local-postgres.ts'
 import { completeSecrets, createLocalDir, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
 import { type Loggers, openLogs } from './open-logs.ts'
-import { checkPort, chooseAppPort } from './running-instance.ts'
+import { checkPort, holdAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
@@ -45,10 +46,11 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
   const savedSettings = await readSavedSettings(localDir)
   await checkPort(config, savedSettings)
   const secrets = completeSecrets(savedSettings)
+  const appPort = stack.use(await holdAppPort(config, savedSettings))
   const ports = {
     dispatcher: await freePort(),
     gateway: config.port || (await freePort()),
-    app: await chooseAppPort(config, savedSettings),
+    app: (appPort.address() as AddressInfo).port,
   }
   const configs = readServiceConfigs(config, secrets, ports)
   await createLocalDir(localDir)
@@ -82,7 +84,7 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
   await saveSettings(localDir, areSecretsNew ? { ...settings, ...DEMO_IS_DUE } : settings)
 
   await screen.step('Dispatcher, runner, gateway and application', async (setNote) => {
-    await startServices(configs, postgres.url, loggers, stack)
+    await startServices(configs, postgres.url, loggers, appPort, stack)
     setNote(`public API on ${gatewayUrl}`)
   })
   signal.throwIfAborted()
@@ -175,11 +177,15 @@ async function startDatabase(
 
 const stop = async (service: { stop: () => Promise<void> }): Promise<void> => await service.stop()
 
-/** Starts the services on one in-process queue. `stack` stops them, in the opposite order. */
+/**
+ * Starts the services on one in-process queue. `appPort` ends just before the application listens. `stack` stops them,
+ * in the opposite order.
+ */
 async function startServices(
   configs: ReturnType<typeof readServiceConfigs>,
   databaseUrl: string,
   loggers: Loggers,
+  appPort: Server,
   stack: AsyncDisposableStack,
 ): Promise<void> {
   const sessionQueue = stack.adopt(createInProcessQueue(), (queue) => queue.close())
@@ -188,6 +194,7 @@ async function startServices(
   const overrides = { sessionQueue, logger: loggers.runner, dispatcher: dispatcher.local }
   stack.adopt(await startRunner({ ...configs.runner, databaseUrl }, overrides), stop)
   stack.adopt(await startGateway({ ...configs.gateway, databaseUrl }, { sessionQueue, logger: loggers.gateway }), stop)
+  await appPort[Symbol.asyncDispose]()
   stack.adopt(await startApp({ ...configs.app, databaseUrl }, { sessionQueue, logger: loggers.app }), stop)
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
 import { freePort, isAlive, listenError } from '@workflow-service/dev-servers'
 import got from 'got'
 import { startCommand, withSettings } from './commands.ts'
@@ -15,25 +17,34 @@ const DEFAULT_APP_PORT = 8083
 
 /**
  * Chooses the port of the application: the configured one, else that of the last start, 8083, or any free one. The
- * application has to know it before it listens: it compares the origin of requests with its own address.
+ * application has to know it before it listens: it compares the origin of requests with its own address. Until then the
+ * returned server listens there, because another start, which has other data, may choose at the same time.
  * @throws LocalStackError if the configured one is taken.
  */
-export async function chooseAppPort(
+export async function holdAppPort(
   { appPort, localDir }: LocalConfig,
   savedSettings: NodeJS.Dict<string>,
-): Promise<number> {
+): Promise<Server> {
   if (appPort) {
-    const error = await listenError(appPort)
-    if (error) throw portError(localDir, 'APP_PORT', appPort, error)
-    return appPort
+    return await hold(appPort).catch((error: NodeJS.ErrnoException) => {
+      throw portError(localDir, 'APP_PORT', appPort, error)
+    })
   }
   const lastUrl = URL.parse(savedSettings['APP_URL'] ?? '')
   // An earlier version saved the URL only, which may be that of a proxy: its port is not the one to listen on.
   const savedPort = savedSettings['APP_PORT'] ?? (lastUrl?.hostname === LOCAL_HOST ? lastUrl.port : '')
   const lastPort = Number(savedPort) || DEFAULT_APP_PORT
-  const preferred = appPort === 0 ? [] : [lastPort, DEFAULT_APP_PORT]
-  for (const port of preferred) if (!(await listenError(port))) return port
-  return await freePort()
+  for (const port of appPort === 0 ? [] : [lastPort, DEFAULT_APP_PORT]) {
+    const held = await hold(port).catch(() => undefined)
+    if (held) return held
+  }
+  return await hold(await freePort())
+}
+
+async function hold(port: number): Promise<Server> {
+  const server = createServer((socket) => socket.destroy()).listen(port, LOCAL_HOST)
+  await once(server, 'listening')
+  return server
 }
 
 function portError(localDir: string, setting: string, port: number, cause: NodeJS.ErrnoException): LocalStackError {

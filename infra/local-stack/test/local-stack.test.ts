@@ -262,6 +262,13 @@ describe('npm start', () => {
     expect((await got(`http://127.0.0.1:${appPort}/healthz`, { retry: { limit: 0 } })).statusCode).toBe(200)
   }, 360_000)
 
+  test('starts beside another one that starts at the same time', async () => {
+    const second = { LOCAL_DIR: join(folder, '.local2'), PORT: String(await freePort()) }
+    const both = await Promise.all([run({}, [], READY), run(second, [], READY)])
+    const urls = both.map(({ stdout }) => /(http:\S+)\/setup#/.exec(stdout)?.[1])
+    expect(new Set(urls).size).toBe(2)
+  }, 360_000)
+
   test('says what to do when the port is taken, and creates no files', async () => {
     await using other = await startCustomerEndpoint({ port })
     const { code, stderr } = await failedStart()
