@@ -442,6 +442,15 @@ describe('hooks, the request id and the rate limit', () => {
     expect(inspect(seen, { depth: 5 })).not.toMatch(/wfk_secret|"x"/)
   })
 
+  test('see the end of an attempt that the caller ends, and no attempt of a call that was ended before', async () => {
+    const seen: unknown[] = []
+    const hooks = { onRequest: () => seen.push('sent'), onAnswer: (answer: ReceivedAnswer) => seen.push(answer.error) }
+    const { client } = clientWith(['hang'], hooks)
+    await failureOf(client.organization.get({ signal: AbortSignal.abort() }))
+    await failureOf(client.organization.get({ signal: AbortSignal.timeout(20) }))
+    expect(seen).toEqual(['sent', expect.any(AbortError)])
+  })
+
   test('do not fail a call by what they throw', async () => {
     const { start } = clientWith([accepted], { onRequest: fail, onAnswer: fail })
     expect(await start()).toEqual(CONFIRMATION)

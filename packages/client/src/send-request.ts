@@ -37,7 +37,7 @@ export interface SentRequest {
   readonly idempotencyKey: string | undefined
 }
 
-/** How an attempt ended: with an answer, or with the error that no answer arrived. */
+/** How an attempt ended: with an answer, with the error that no answer arrived, or by the caller's `signal`. */
 export interface ReceivedAnswer extends SentRequest {
   readonly ms: number
   /** Null without an answer. */
@@ -45,7 +45,7 @@ export interface ReceivedAnswer extends SentRequest {
   readonly requestId: string | null
   readonly rateLimit: RateLimit | null
   /** Null for an answer that is a success. */
-  readonly error: ApiError | ConnectionError | null
+  readonly error: ApiError | ConnectionError | AbortError | null
 }
 
 /** Called for each attempt, for logs and metrics. What they throw is ignored. */
@@ -81,10 +81,11 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
     const facts: CallFacts = { idempotencyKey, attempts: signal?.aborted ? attempts - 1 : attempts }
     const remainingMs = endsAt - performance.now()
     let answer: Answer | undefined
-    let result: Received | ApiError | ConnectionError
+    let result: Received | ApiError | ConnectionError | AbortError
     const sent: SentRequest = { method, url, attempt: attempts, idempotencyKey }
     const sentAt = performance.now()
-    if (!signal?.aborted) call(request.onRequest, sent)
+    const isSent = !signal?.aborted
+    if (isSent) call(request.onRequest, sent)
     try {
       answer = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
       const limit = timeoutMs < remainingMs ? `timeoutMs, ${timeoutMs}` : `totalTimeoutMs, ${totalTimeoutMs}`
@@ -92,14 +93,16 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
         ? readAnswer(request, answer, facts)
         : new TimeoutError(`${method} ${url} was not answered in time (${limit} ms).`, facts)
     } catch (cause) {
-      if (signal?.aborted) throw new AbortError(`${method} ${url} was aborted.`, facts, { cause })
-      result = new ConnectionError(`${method} ${url} failed: ${describe(cause)}`, facts, { cause })
+      result = signal?.aborted
+        ? new AbortError(`${method} ${url} was aborted.`, facts, { cause })
+        : new ConnectionError(`${method} ${url} failed: ${describe(cause)}`, facts, { cause })
     }
     const { status = null, requestId = null, rateLimit = null } = answer ?? {}
     const error = result instanceof Error ? result : null
-    call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error })
+    if (isSent) call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error })
     if (!(result instanceof Error)) return result
-    if (result instanceof ApiError && !RETRIED_STATUSES.has(result.status)) throw result
+    if (result instanceof AbortError || (result instanceof ApiError && !RETRIED_STATUSES.has(result.status)))
+      throw result
     const delayMs = delayBefore(attempts, result instanceof ApiError ? result.retryAfterMs : null)
     if (attempts > request.maxRetries || performance.now() + delayMs >= endsAt) throw result
     await pause(delayMs, signal)
