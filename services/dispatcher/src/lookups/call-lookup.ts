@@ -17,12 +17,10 @@ import { callMcpTool } from './mcp-client.ts'
 /**
  * Calls a tool of a look-up (contract README, "Look-ups"). What goes wrong at the other side is an answer that is not
  * `ok`, whose text the model reads.
- * @throws ApiError 503 if this process is at its limit or lacks something; nothing was sent then.
+ * @throws ApiError 503 if this process lacks something; nothing was sent then.
  */
 export async function callLookup(ctx: DispatcherContext, call: LookupCall): Promise<LookupCallOut> {
   const { lookup, secret } = call
-  const slot = await ctx.limiter.acquire(`lookup:${lookup.id}`, ctx.slotWaitMs)
-  if (typeof slot === 'string') throw serviceUnavailable('Too many look-ups are in flight. Try again.')
   const startedMs = performance.now()
   try {
     const send = lookupSender(ctx, call)
@@ -40,8 +38,6 @@ export async function callLookup(ctx: DispatcherContext, call: LookupCall): Prom
   } catch (error) {
     if (!(error instanceof LookupArgumentsError)) throw error
     return { ok: false, status: null, text: error.message, bytes: 0, is_cut_off: false, duration_ms: 0 }
-  } finally {
-    slot()
   }
 }
 

@@ -16,7 +16,14 @@ import {
   saveLookup,
   type StoredLookup,
 } from '@workflow-service/database'
-import { ApiError, invalidFields, type OperationResult, orNotFound, type Rule } from '@workflow-service/service-kit'
+import {
+  ApiError,
+  invalidFields,
+  type OperationResult,
+  orNotFound,
+  type Rule,
+  serviceUnavailable,
+} from '@workflow-service/service-kit'
 import { createRedactor, type Redact } from '../deliveries/redact.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { callLookup, lookupSender } from '../lookups/call-lookup.ts'
@@ -87,8 +94,24 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
   }
 }
 
-/** Calls a tool for a run, or for a person who tries it, which has an audit event. */
+/**
+ * Calls a tool for a run, or for a person who tries it, which has an audit event. All is read once the call has a slot:
+ * while it waits, the look-up may be changed.
+ */
 export function callOneLookup(ctx: DispatcherContext) {
+  const call = callInSlot(ctx)
+  return async (request: CallOf<'callLookup'>): Promise<OperationResult> => {
+    const slot = await ctx.limiter.acquire(`lookup:${request.params.lookup_id}`, ctx.slotWaitMs)
+    if (typeof slot === 'string') throw serviceUnavailable('Too many look-ups are in flight. Try again.')
+    try {
+      return await call(request)
+    } finally {
+      slot()
+    }
+  }
+}
+
+function callInSlot(ctx: DispatcherContext) {
   return async (request: CallOf<'callLookup'>): Promise<OperationResult> => {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, lookup_id: lookupId } = params

@@ -58,11 +58,12 @@ export function organizationHandlers(ctx: DispatcherContext) {
     /** Sends one notice, with the limits and checks of payloads. The caller records what became of it. */
     sendNotice: async ({ params, query, body, requestId, trace }) => {
       const { organization_id: organizationId } = params
-      const webhook = await findNoticeWebhook(db, organizationId)
-      if (!webhook) throw notFound('Webhook of notices')
       const slot = await ctx.limiter.acquire(`notices:${organizationId}`, ctx.slotWaitMs)
       if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
       try {
+        // Read now: while this call waited for the slot, it may have been changed.
+        const webhook = await findNoticeWebhook(db, organizationId)
+        if (!webhook) throw notFound('Webhook of notices')
         const owner = { organizationId, id: organizationId }
         const { result, redact } = await sendSignedRequest(ctx, {
           url: webhook.url,
