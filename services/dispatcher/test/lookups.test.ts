@@ -134,6 +134,10 @@ describe('a save of a look-up', () => {
     expect(await dispatcher.call('PUT', other, body)).toMatchObject(refusal(409, 'id_taken'))
     const unknown = `/internal/organizations/${newId()}/lookups/${newId()}`
     expect(await dispatcher.call('PUT', unknown, body)).toMatchObject(refusal(404, 'not_found'))
+    const deleted = await dispatcher.createOrganization()
+    await dispatcher.db.pool.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [deleted])
+    const inDeleted = `/internal/organizations/${deleted}/lookups/${newId()}`
+    expect(await dispatcher.call('PUT', inDeleted, body)).toMatchObject(refusal(404, 'not_found'))
     expect(await dispatcher.call('POST', `${other}/call`, { tool: 'find', arguments: { id: '1' } })).toMatchObject(
       refusal(404, 'not_found'),
     )

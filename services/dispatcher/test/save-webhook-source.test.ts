@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
-import { freePort, startCustomerEndpoint } from '@workflow-service/testkit'
+import { deleteOrganization, deleteOrganizationRows, newId } from '@workflow-service/database'
+import { beginTransaction, freePort, startCustomerEndpoint, untilLocked } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
@@ -103,6 +103,57 @@ describe('404', () => {
     const answer = await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
     expect(answer).toMatchObject(refusal(404, 'not_found'))
     expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+})
+
+/** Deletes the organization with all its rows. */
+async function deleteAll(organizationId: string): Promise<void> {
+  const principal = { organizationId, userId: null, name: 'wf', address: null }
+  await deleteOrganization(dispatcher.db, { principal, requestId: 'r' })
+  while (await deleteOrganizationRows(dispatcher.db)) continue
+}
+
+describe('an organization that is deleted', () => {
+  test('has no source afterwards that was saved while its endpoint answered', async () => {
+    const organizationId = await dispatcher.createOrganization()
+    const { promise, resolve } = Promise.withResolvers<{ status: number }>()
+    dispatcher.endpoint.answerWith(() => promise)
+    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url, signing_secret: 'of the deleted one' })
+    const saving = dispatcher.call('PUT', sourcePath(organizationId, newId()), source)
+    await dispatcher.endpoint.waitForRequests(1)
+    await deleteAll(organizationId)
+    resolve({ status: 204 })
+    expect(await saving).toMatchObject(refusal(404, 'not_found'))
+    expect(await dispatcher.db.prisma.webhookSource.count({ where: { organizationId } })).toBe(0)
+  })
+
+  test('has no source and no look-up afterwards that were saved during its deletion', async () => {
+    const { pool } = dispatcher.db
+    const organizationId = await dispatcher.createOrganization()
+    using deletion = await beginTransaction(pool)
+    await deletion.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [organizationId])
+    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
+    const tool = { name: 'find', description: 'Finds.', path: '/', parameters: { type: 'object', properties: {} } }
+    const lookup = { name: 'Customers', kind: 'http', url: dispatcher.endpoint.url, tools: [tool] }
+    const lookupPath = `/internal/organizations/${organizationId}/lookups/${newId()}`
+    const saving = Promise.all([
+      dispatcher.call('PUT', sourcePath(organizationId, newId()), source),
+      dispatcher.call('PUT', lookupPath, lookup),
+    ])
+    const waiting = ['INTO webhook_sources', 'SELECT FROM organizations'].map((text) => untilLocked(pool, text))
+    await Promise.race([Promise.all(waiting), saving])
+    await deletion.query('COMMIT')
+    expect(await saving).toMatchObject([refusal(404, 'not_found'), refusal(404, 'not_found')])
+  })
+
+  test('gets no verification request for a new source', async () => {
+    const organizationId = await dispatcher.createOrganization()
+    await deleteAll(organizationId)
+    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
+    expect(await dispatcher.call('PUT', sourcePath(organizationId, newId()), source)).toMatchObject(
+      refusal(404, 'not_found'),
+    )
+    expect(dispatcher.endpoint.requests).toEqual([])
   })
 })
 

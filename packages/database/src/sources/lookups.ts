@@ -92,6 +92,11 @@ export async function saveLookup(
       const stored = `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND id = $2 FOR UPDATE`
       const [seen] = await queryRows<LookupOut>(on, stored, where)
       if ((seen?.version ?? 0) !== seenVersion) return { kind: 'changed_meanwhile' }
+      if (!seen) {
+        // It may have been deleted while a server listed its tools. A deletion that begins meanwhile waits.
+        const live = 'SELECT FROM organizations WHERE id = $1 AND deleted_at IS NULL FOR SHARE'
+        if ((await client.query(live, [organizationId])).rowCount === 0) return { kind: 'no_organization' }
+      }
       const [lookup] = seen
         ? await queryRows<LookupOut>(
             on,
