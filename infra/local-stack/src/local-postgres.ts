@@ -27,7 +27,7 @@ export async function startLocalPostgres(
       return { ...server, isNew }
     } catch (error) {
       if (!(error instanceof EmbeddedPostgresError) || error.code !== 'data_dir_in_use') throw error
-      if (await isRunning(savedSettings)) throw alreadyRunningError(savedSettings)
+      if (await isRunning(savedSettings)) throw alreadyRunningError(localDir, savedSettings)
       if (performance.now() >= deadlineMs) throw error
     }
     await sleep(RETRY_MS, undefined, { signal })

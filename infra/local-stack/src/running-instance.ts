@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { freePort, isAlive, listenError } from '@workflow-service/dev-servers'
 import got from 'got'
-import { startCommand, withSettings } from './commands.ts'
+import { startCommand } from './commands.ts'
 import { LOCAL_HOST, type LocalConfig } from './config.ts'
 import { LocalStackError } from './local-stack-error.ts'
 
 /** Checks that the port is free before anything is started or written. @throws LocalStackError */
 export async function checkPort({ port, localDir }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<void> {
   const error = await listenError(port)
-  if (error && (await isRunning(savedSettings, port))) throw alreadyRunningError(savedSettings)
+  if (error && (await isRunning(savedSettings, port))) throw alreadyRunningError(localDir, savedSettings)
   if (error) throw portError(localDir, 'PORT', port, error)
 }
 
@@ -49,12 +49,16 @@ async function hold(port: number): Promise<Server> {
 
 function portError(localDir: string, setting: string, port: number, cause: NodeJS.ErrnoException): LocalStackError {
   const isForbidden = cause.code === 'EACCES'
-  const other = isForbidden || port > 65_000 ? 8090 : port + 10
-  const command = startCommand(localDir, { [setting]: String(other) })
+  const command = startCommand(localDir, { [setting]: isForbidden ? '8090' : portBeside(port) })
   const message = isForbidden
     ? `This user may not listen on port ${port}. Use another one: ${command}`
     : `Another program uses port ${port}. Stop that program, or use another port: ${command}`
   return new LocalStackError(message, { cause })
+}
+
+/** Returns another port to try. */
+function portBeside(port: number): string {
+  return String(port < 1024 || port > 65_000 ? 8090 : port + 10)
 }
 
 /** Whether the local stack that saved these settings still answers; with `port`, only if it listens on that port. */
@@ -69,9 +73,11 @@ export async function isRunning(savedSettings: NodeJS.Dict<string>, port?: numbe
 }
 
 /** The error that says where the other instance runs and how to run a second one. */
-export function alreadyRunningError(savedSettings: NodeJS.Dict<string>): LocalStackError {
+export function alreadyRunningError(localDir: string, savedSettings: NodeJS.Dict<string>): LocalStackError {
+  const { PID, GATEWAY_URL = '' } = savedSettings
+  const beside = startCommand(`${localDir}2`, { PORT: portBeside(Number(URL.parse(GATEWAY_URL)?.port)) })
   return new LocalStackError(
-    `npm start already runs in this folder: process ${savedSettings['PID']}, ${savedSettings['GATEWAY_URL']}\n` +
-      `Stop it with Ctrl-C in its terminal, or run a second one beside it: ${withSettings({ LOCAL_DIR: '.local2', PORT: '8090' }, 'npm start')}`,
+    `npm start already runs in this folder: process ${PID}, ${GATEWAY_URL}\n` +
+      `Stop it with Ctrl-C in its terminal, or run a second one beside it: ${beside}`,
   )
 }
