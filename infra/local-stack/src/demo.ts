@@ -40,41 +40,42 @@ export async function readDemo(values: DemoValues) {
     manifest,
     organizationId: organization.id,
     workflow: { id: workflow.id, name: workflow.name },
-    source: { id: source.id, name: source.name, signingSecret: source.signing_secret ?? null, save },
+    source: { id: source.id, name: source.name, save },
   }
 }
 
 /**
- * Applies the demo's manifest if the organization does not exist yet. What exists belongs to the user: nothing of it is
- * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied. @throws
- * InternalCallError
+ * Applies the demo's manifest if the organization has never existed. What exists belongs to the user: nothing of it is
+ * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied.
  */
 export async function applyDemo(
   db: Database,
-  dispatcher: InternalClient,
-  demo: Demo,
+  { organizationId: id, manifest }: Demo,
   { areSecretsNew }: { areSecretsNew: boolean },
 ): Promise<boolean> {
-  const [existing] = await listOrganizations(db, { id: demo.organizationId, limit: 1 })
-  if (existing) {
-    const { id, name, isSuspended: suspended } = existing
-    const keys = demo.manifest.api_keys ?? []
-    if (areSecretsNew) {
-      // The key is the local stack's own: also one that a person has revoked is replaced.
-      await applyManifests(db, [{ organization: { id, name, suspended }, api_keys: keys }], { overwrite: 'all' })
-    }
-    return false
+  // The row of a deleted organization stays.
+  const { rows } = await db.pool.query<{ name: string; suspended: boolean; isDeleted: boolean }>(
+    `SELECT name, is_suspended AS suspended, deleted_at IS NOT NULL AS "isDeleted" FROM organizations WHERE id = $1`,
+    [id],
+  )
+  const [existing] = rows
+  if (!existing) {
+    await applyManifests(db, [manifest])
+    return true
   }
-  const [applied] = await applyManifests(db, [demo.manifest])
-  for (const { id, save } of applied?.webhookSources ?? []) {
-    await saveSource(dispatcher, demo, id, save)
+  const { name, suspended, isDeleted } = existing
+  if (areSecretsNew && !isDeleted) {
+    const { api_keys } = manifest
+    // The key is the local stack's own: also one that a person has revoked is replaced.
+    await applyManifests(db, [{ organization: { id, name, suspended }, api_keys }], { overwrite: 'all' })
   }
-  return true
+  return false
 }
 
 /**
- * Updates the webhook source to URL and secret of the demo's endpoint, unless the user has set another endpoint. Saves
- * it first if the start that applied the manifest could not.
+ * Saves the webhook source if it has never been saved. Later, updates it to URL and secret of the demo's endpoint,
+ * unless the user has set another endpoint.
+ * @throws InternalCallError
  */
 export async function syncEndpoint(
   db: Database,
@@ -82,36 +83,27 @@ export async function syncEndpoint(
   demo: Demo,
   { endpointUrl, areSecretsNew }: { endpointUrl: string; areSecretsNew: boolean },
 ): Promise<void> {
-  const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
-  if (!stored && areSecretsNew && !(await wasSaved(db, demo))) {
-    await saveSource(dispatcher, demo, demo.source.id, demo.source.save)
+  const { organizationId, source } = demo
+  const save = async (body: WebhookSourceIn): Promise<void> => {
+    const params = { organization_id: organizationId, source_id: source.id }
+    await dispatcher.call('saveWebhookSource', { params, query: { verify: 'if_changed' }, body })
   }
-  if (!stored || !isDemoEndpoint(stored.endpoint_url)) return
+  const stored = await findWebhookSource(db, organizationId, source.id)
+  if (!stored) {
+    const { rowCount } = await db.pool.query(
+      `SELECT FROM organizations WHERE id = $1 AND deleted_at IS NULL
+         AND NOT EXISTS (SELECT FROM webhook_sources WHERE id = $2)`,
+      [organizationId, source.id],
+    )
+    if (rowCount === 1) await save(source.save)
+    return
+  }
+  if (!isDemoEndpoint(stored.endpoint_url)) return
   if (stored.endpoint_url === endpointUrl && !areSecretsNew) return
   const { name, description, example_request_body } = stored
   // Another port is another address, for which a stored secret has to be given again.
-  const secret = stored.has_signing_secret ? { signing_secret: demo.source.signingSecret } : {}
-  const source = { name, description, endpoint_url: endpointUrl, ...secret, example_request_body }
-  await saveSource(dispatcher, demo, demo.source.id, source)
-}
-
-/** Whether the webhook source exists, or did before it was deleted. */
-async function wasSaved(db: Database, { organizationId, source }: Demo): Promise<boolean> {
-  const { rowCount } = await db.pool.query('SELECT FROM webhook_sources WHERE organization_id = $1 AND id = $2', [
-    organizationId,
-    source.id,
-  ])
-  return rowCount === 1
-}
-
-async function saveSource(
-  dispatcher: InternalClient,
-  { organizationId }: Demo,
-  sourceId: string,
-  source: WebhookSourceIn,
-): Promise<void> {
-  const params = { organization_id: organizationId, source_id: sourceId }
-  await dispatcher.call('saveWebhookSource', { params, query: { verify: 'if_changed' }, body: source })
+  const secret = stored.has_signing_secret ? { signing_secret: source.save.signing_secret } : {}
+  await save({ name, description, endpoint_url: endpointUrl, ...secret, example_request_body })
 }
 
 /** Finds the demo's things by their ids. */

@@ -79,9 +79,11 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     APP_URL: appUrl,
     APP_PORT: String(ports.app),
   }
-  const areSecretsNew = areNewTo(savedSettings, secrets)
+  // DEMO_IS_DUE: the start that made the secrets was stopped, or failed, before the demo had them.
+  const isMissing = Object.keys(secrets).some((name) => savedSettings[name] === undefined)
+  const areSecretsNew = isMissing || savedSettings['DEMO_IS_DUE'] !== undefined
   // Saved before the first use of the secrets: data encrypted with a lost key could never be read again.
-  await saveSettings(localDir, areSecretsNew ? { ...settings, ...DEMO_IS_DUE } : settings)
+  await saveSettings(localDir, areSecretsNew ? { ...settings, DEMO_IS_DUE: 'yes' } : settings)
 
   await screen.step('Dispatcher, runner, gateway and application', async (setNote) => {
     await startServices(configs, postgres.url, loggers, appPort, stack)
@@ -93,8 +95,8 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
   const dispatcher = createInternalClient({ url: dispatcherUrl, token: secrets.INTERNAL_API_TOKEN })
   await screen.step('Demo', async (setNote) => {
     try {
-      const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
-      if (!isApplied) await syncEndpoint(db, dispatcher, demo, { endpointUrl: endpoint.url, areSecretsNew })
+      const isApplied = await applyDemo(db, demo, { areSecretsNew })
+      await syncEndpoint(db, dispatcher, demo, { endpointUrl: endpoint.url, areSecretsNew })
       if (areSecretsNew) await saveSettings(localDir, settings)
       setNote(isApplied ? describeDemo(demo) : 'unchanged')
     } catch (error) {
@@ -134,13 +136,6 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     postgresFailure,
     stop: () => running.disposeAsync(),
   }
-}
-
-/** Saved with new secrets until the demo has them: a start may be stopped before. */
-const DEMO_IS_DUE = { DEMO_IS_DUE: 'yes' }
-
-function areNewTo(savedSettings: NodeJS.Dict<string>, secrets: ReturnType<typeof completeSecrets>): boolean {
-  return Object.keys(secrets).some((name) => savedSettings[name] === undefined) || 'DEMO_IS_DUE' in savedSettings
 }
 
 /** Starts PostgreSQL with the current schema, and builds the page meanwhile. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createDatabase, deleteOrganization, deleteOrganizationRows } from '@workflow-service/database'
 import { isAlive } from '@workflow-service/dev-servers'
 import { freePort, startCustomerEndpoint, startProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
@@ -252,6 +253,23 @@ describe('npm start', () => {
     const second = await startUntilReady()
     expect(await startAgain(second.stdout)).toBe(202)
     await waitUntil(() => second.stdout.includes('"order_id": "A-1002"'))
+  }, 360_000)
+
+  test('does not make the demo anew that was deleted', async () => {
+    const first = await startUntilReady()
+    const url = (await readEnvFile())['DATABASE_URL'] ?? ''
+    const db = createDatabase({ url, applicationName: 'test', maxConnections: 2 })
+    const principal = { organizationId: DEMO_ORGANIZATION, userId: null, name: 'wf', address: null }
+    await deleteOrganization(db, { principal, requestId: 'test' })
+    while (await deleteOrganizationRows(db)) continue
+    await db.close()
+    await stopRunning(first)
+    const second = await startUntilReady()
+    expect(second.stdout).toContain('✓ Demo · unchanged')
+    await stopRunning(second)
+    // Also with new secrets.
+    await rm(join(localDir, 'env'))
+    expect((await startUntilReady()).stdout).not.toContain(DEMO_ORGANIZATION)
   }, 360_000)
 
   test('listens for the application where it did at the last start, not at the port of a proxy on this machine', async () => {
