@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from '@workflow-service/dev-servers'
 import type { Logger } from '@workflow-service/service-kit'
+import { readSavedSettings } from './local-settings.ts'
 import { alreadyRunningError, isRunning } from './running-instance.ts'
 
 /** When npm start was killed, its PostgreSQL ends by itself shortly after. The next start waits this long for that. */
@@ -16,7 +17,7 @@ const RETRY_MS = 200
  */
 export async function startLocalPostgres(
   localDir: string,
-  { savedSettings, signal, logger }: { savedSettings: NodeJS.Dict<string>; signal: AbortSignal; logger: Logger },
+  { signal, logger }: { signal: AbortSignal; logger: Logger },
 ): Promise<EmbeddedPostgres & { isNew: boolean }> {
   const dataDir = join(localDir, 'postgres')
   const isNew = !existsSync(dataDir)
@@ -27,6 +28,8 @@ export async function startLocalPostgres(
       return { ...server, isNew }
     } catch (error) {
       if (!(error instanceof EmbeddedPostgresError) || error.code !== 'data_dir_in_use') throw error
+      // Read each time: the one that runs saves them while it starts.
+      const savedSettings = await readSavedSettings(localDir)
       if (await isRunning(savedSettings)) throw alreadyRunningError(localDir, savedSettings)
       if (performance.now() >= deadlineMs) throw error
     }

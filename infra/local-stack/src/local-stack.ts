@@ -57,7 +57,7 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
   if (config.unusedSettings.length > 0) screen.unusedSettings(config.unusedSettings)
   const loggers = await openLogs(config, screen, stack)
 
-  const { postgres, db } = await startDatabase(config, savedSettings, screen, loggers.postgres, signal, stack)
+  const { postgres, db } = await startDatabase(config, screen, loggers.postgres, signal, stack)
 
   const inbox = createWebhookInbox(screen)
   const endpoint = await startDemoEndpoint({
@@ -141,7 +141,6 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
 /** Starts PostgreSQL with the current schema, and builds the page meanwhile. */
 async function startDatabase(
   { localDir }: LocalConfig,
-  savedSettings: NodeJS.Dict<string>,
   screen: Screen,
   logger: Loggers['postgres'],
   signal: AbortSignal,
@@ -150,7 +149,7 @@ async function startDatabase(
   const page = buildConsole()
   page.catch(() => {})
   const postgres = await screen.step('PostgreSQL', async (setNote) => {
-    const server = await startLocalPostgres(localDir, { savedSettings, signal, logger })
+    const server = await startLocalPostgres(localDir, { signal, logger })
     setNote(server.isNew ? 'data folder created' : 'with the data of the last time')
     return server
   })

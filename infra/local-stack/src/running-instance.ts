@@ -17,8 +17,8 @@ const DEFAULT_APP_PORT = 8083
 
 /**
  * Chooses the port of the application: the configured one, else that of the last start, 8083, or any free one. The
- * application has to know it before it listens: it compares the origin of requests with its own address. Until then the
- * returned server listens there, because another start, which has other data, may choose at the same time.
+ * application has to know it before it listens: it compares the origin of requests with its own address. The returned
+ * server listens there until then, so that no other start, with a folder of its own, takes the port.
  * @throws LocalStackError if the configured one is taken.
  */
 export async function holdAppPort(
@@ -30,10 +30,8 @@ export async function holdAppPort(
       throw portError(localDir, 'APP_PORT', appPort, error)
     })
   }
-  const lastUrl = URL.parse(savedSettings['APP_URL'] ?? '')
-  // An earlier version saved the URL only, which may be that of a proxy: its port is not the one to listen on.
-  const savedPort = savedSettings['APP_PORT'] ?? (lastUrl?.hostname === LOCAL_HOST ? lastUrl.port : '')
-  const lastPort = Number(savedPort) || DEFAULT_APP_PORT
+  // Not the port of APP_URL, which may be that of a proxy.
+  const lastPort = Number(savedSettings['APP_PORT'] ?? DEFAULT_APP_PORT)
   for (const port of appPort === 0 ? [] : [lastPort, DEFAULT_APP_PORT]) {
     const held = await hold(port).catch(() => undefined)
     if (held) return held

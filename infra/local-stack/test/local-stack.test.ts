@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { createDatabase, deleteOrganization, deleteOrganizationRows } from '@workflow-service/database'
-import { isAlive } from '@workflow-service/dev-servers'
+import { isAlive, listenError } from '@workflow-service/dev-servers'
 import { freePort, startCustomerEndpoint, startProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import got from 'got'
@@ -117,11 +116,6 @@ async function becomeOwner(appUrl: string, token: string): Promise<unknown> {
     .json()
 }
 
-async function stopRunning(stack: Stack): Promise<void> {
-  stack.kill('SIGINT')
-  await stack.exited
-}
-
 /** Sends the request of the printed curl command, and resolves to the status of its answer. */
 async function startAgain(output: string): Promise<number> {
   const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
@@ -131,21 +125,19 @@ async function startAgain(output: string): Promise<number> {
   return (await got.post(url, { body, headers, throwHttpErrors: false })).statusCode
 }
 
-/** Stops starts at two moments: no process and no temporary file may be left. */
-async function stopWhileStarting(): Promise<void> {
-  for (const line of ['✓ Loading', '✓ PostgreSQL']) {
-    const stack = await run({ INTERRUPT_AT: line }, ['--import', interruptAt])
-    // Exit status 130, which startProcess reports as the signal.
-    expect([line, await stack.exited]).toEqual([line, { code: null, signal: 'SIGINT' }])
-    expect(stack.stdout).toContain('nothing is left running')
-    expect(existsSync(join(localDir, 'postgres', 'postmaster.pid'))).toBe(false)
-    expect((await readdir(localDir)).filter((name) => name.includes('new'))).toEqual([])
-  }
+/** Stops a start once it has written this line: no process and no temporary file may be left. */
+async function stopAt(line: string): Promise<void> {
+  const stack = await run({ INTERRUPT_AT: line }, ['--import', interruptAt])
+  // Exit status 130, which startProcess reports as the signal.
+  expect([line, await stack.exited]).toEqual([line, { code: null, signal: 'SIGINT' }])
+  expect(stack.stdout).toContain('nothing is left running')
+  expect(existsSync(join(localDir, 'postgres', 'postmaster.pid'))).toBe(false)
+  expect((await readdir(localDir)).filter((name) => name.includes('new'))).toEqual([])
 }
 
 describe('npm start', () => {
-  test('shows a start and its webhook, also after starts that were stopped at any moment, continues with its data after SIGKILL, and stops on Ctrl-C', async () => {
-    await stopWhileStarting()
+  test('shows a start and its webhook, also after starts that were stopped at any moment, continues with its data after SIGKILL, stops on Ctrl-C, and gives the demo new secrets when its file was lost', async () => {
+    for (const line of ['✓ Loading', '✓ PostgreSQL']) await stopAt(line)
     const first = await startUntilReady()
     expect(first.stderr).toBe('')
     const output = first.stdout
@@ -183,12 +175,18 @@ describe('npm start', () => {
       code: 1,
       stderr: expect.stringContaining('npm start already runs in this folder: process'),
     })
-    expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
+    // One that began before the first had saved its settings.
+    const env = join(localDir, 'env')
+    await rename(env, `${env}.later`)
+    const late = await run({ PORT: '0', HOST: '0.0.0.0' }, [], 'Not used')
+    await rename(`${env}.later`, env)
+    expect(await late.exited).toMatchObject({ code: 1 })
+    expect(late.stderr).toContain('npm start already runs in this folder: process')
 
     const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
     await waitUntil(async () => (await readLogs()).includes('service.started'))
     expect(await readLogs()).not.toContain('/setup#')
-    expect(saved['APP_URL']).toBe(appUrl)
+    expect(saved).toMatchObject({ APP_URL: appUrl, APP_PORT: URL.parse(appUrl)?.port })
     expect(await becomeOwner(appUrl, setupToken)).toMatchObject({
       role: 'owner',
       organization: { name: 'Acme (demo)' },
@@ -233,58 +231,12 @@ describe('npm start', () => {
       exitStatus: 1,
       stderr: expect.stringContaining('Start the local stack with npm start.'),
     })
-  }, 360_000)
 
-  test('gives the demo its new secrets also if the start that made them was stopped before', async () => {
-    await stopRunning(await startUntilReady())
-    await rm(join(localDir, 'env'))
-    const stopped = await run({ INTERRUPT_AT: '✓ Page' }, ['--import', interruptAt])
-    await stopped.exited
-    const { stdout } = await startUntilReady()
-    expect(await startAgain(stdout)).toBe(202)
-    await waitUntil(() => stacks.at(-1)!.stdout.includes('"order_id": "A-1002"'))
-  }, 360_000)
-
-  test('saves the webhook source of the demo at the next start if the first one could not', async () => {
-    const closed = `http://127.0.0.1:${await freePort()}`
-    const first = await run({ WEBHOOK_EGRESS_PROXY: closed }, [], READY)
-    expect(first.stdout).toContain('✓ Demo · left as it is:')
-    await stopRunning(first)
-    const second = await startUntilReady()
-    expect(await startAgain(second.stdout)).toBe(202)
-    await waitUntil(() => second.stdout.includes('"order_id": "A-1002"'))
-  }, 360_000)
-
-  test('does not make the demo anew that was deleted', async () => {
-    const first = await startUntilReady()
-    const url = (await readEnvFile())['DATABASE_URL'] ?? ''
-    const db = createDatabase({ url, applicationName: 'test', maxConnections: 2 })
-    const principal = { organizationId: DEMO_ORGANIZATION, userId: null, name: 'wf', address: null }
-    await deleteOrganization(db, { principal, requestId: 'test' })
-    while (await deleteOrganizationRows(db)) continue
-    await db.close()
-    await stopRunning(first)
-    const second = await startUntilReady()
-    expect(second.stdout).toContain('✓ Demo · unchanged')
-    await stopRunning(second)
-    // Also with new secrets.
-    await rm(join(localDir, 'env'))
-    expect((await startUntilReady()).stdout).not.toContain(DEMO_ORGANIZATION)
-  }, 360_000)
-
-  test('listens for the application where it did at the last start, not at the port of a proxy on this machine', async () => {
-    const [appPort, proxyPort] = [await freePort(), await freePort()]
-    const proxy = { APP_URL: `http://127.0.0.1:${proxyPort}` }
-    await stopRunning(await run({ ...proxy, APP_PORT: String(appPort) }, [], READY))
-    await run(proxy, [], READY)
-    expect((await got(`http://127.0.0.1:${appPort}/healthz`, { retry: { limit: 0 } })).statusCode).toBe(200)
-  }, 360_000)
-
-  test('starts beside another one that starts at the same time', async () => {
-    const second = { LOCAL_DIR: join(folder, '.local2'), PORT: String(await freePort()) }
-    const both = await Promise.all([run({}, [], READY), run(second, [], READY)])
-    const urls = both.map(({ stdout }) => /(http:\S+)\/setup#/.exec(stdout)?.[1])
-    expect(new Set(urls).size).toBe(2)
+    // New secrets reach the demo, also after a start that was stopped between.
+    await rm(env)
+    await stopAt('✓ Page')
+    const third = await startUntilReady()
+    expect(await startAgain(third.stdout)).toBe(202)
   }, 360_000)
 
   test('says what to do when the port is taken, and creates no files', async () => {
@@ -296,10 +248,15 @@ describe('npm start', () => {
     expect(existsSync(localDir)).toBe(false)
   })
 
-  test("says why the demo's run has failed, as soon as it has", async () => {
+  test("holds the port of the application from its beginning, and says why the demo's run has failed, as soon as it has", async () => {
     await using model = await startCustomerEndpoint({ answer: { status: 401, body: '{}' } })
     const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: model.url, AGENT_API_KEY: 'a wrong key' }
-    const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
+    const appPort = await freePort()
+    const app = { APP_PORT: String(appPort), APP_URL: 'https://workflows.example.com' }
+    const stack = await run({ ...settings, ...app, HOST: '0.0.0.0' }, [], '✓ PostgreSQL')
+    // Another start, with a folder of its own, may choose its port now.
+    expect(await listenError(appPort)).toMatchObject({ code: 'EADDRINUSE' })
+    await waitUntil(() => stack.stdout.includes(READY), { timeoutMs: START_MS })
     expect(stack.stdout).toMatch(/The demo's run failed: model_unauthorized: .* the service's model is not available/)
     expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
     expect(stack.stdout).toContain('https://workflows.example.com/setup#')
