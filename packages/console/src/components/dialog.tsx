@@ -27,6 +27,7 @@ interface DialogProps {
  */
 export function Dialog({ title, onClose, actions, tools, describedBy, className = '', children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
+  const focusedAtCancel = useRef<Element>(null)
   const id = useId()
   // Closed while it is still part of the page: only then the browser returns the focus.
   useLayoutEffect(() => {
@@ -50,7 +51,13 @@ export function Dialog({ title, onClose, actions, tools, describedBy, className 
       aria-describedby={describedBy}
       onCancel={(event) => {
         event.preventDefault()
+        focusedAtCancel.current = document.activeElement
         onClose()
+      }}
+      // Chromium closes it nevertheless when Escape is pressed again, while the dialog may ask about what was typed.
+      onClose={({ currentTarget }) => {
+        currentTarget.showModal()
+        if (focusedAtCancel.current instanceof HTMLElement) focusedAtCancel.current.focus()
       }}
     >
       <header>
