@@ -252,9 +252,9 @@ test('a try says which sources get the payload at once, and which only after an 
   expect(await findIssues(page)).toEqual([])
 })
 
-test('a try whose result cannot be read says why, and that another one has replaced it only if that is so', async () => {
+test('a try whose result cannot be read says why, and that another one has replaced it only if that is so; kept as a case, it starts nothing', async () => {
   browser.expectProblem(/503|404/)
-  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/try`)
+  const { owner, page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/try`)
   const replaced = page.getByText('A later trial of this workflow has replaced this one.')
   const error = { code: 'database_unavailable', message: 'The database does not answer. Try again.' }
   let isDown = true
@@ -267,6 +267,13 @@ test('a try whose result cannot be read says why, and that another one has repla
   expect(await replaced.count()).toBe(0)
   isDown = false
   await page.getByText('The run would send 1 payload.').waitFor()
+  // The key that starts the workflow is one of the page, not of a dialog above it.
+  const { data: runs } = await owner.call('listRuns')
+  await press(page, 'Keep as case')
+  await page.keyboard.press('Control+Enter')
+  await press(page, 'Keep')
+  await page.getByText('Kept.', { exact: false }).first().waitFor()
+  expect((await owner.call('listRuns')).data).toHaveLength(runs.length)
   // Another person tries the workflow while the run is planned.
   let reads = 0
   await page.route('**/trials/*', async (route) => {

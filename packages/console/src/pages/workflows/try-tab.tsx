@@ -115,7 +115,8 @@ function TryForm(props: { action: string; text: string; initialSession: string }
     // Only when the cause of a refusal is gone.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [canStart])
-  useShortcuts({ 'mod+enter': form.submit })
+  // Above the page, a dialog may have a form of its own.
+  useShortcuts({ 'mod+enter': () => (document.querySelector('dialog[open]') ? false : form.submit()) })
   const { context, session_id: session } = form.values
   const known = sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.waiting_count} waiting`])
   return (
