@@ -289,6 +289,7 @@ test('a try whose result cannot be read says why, and that another one has repla
 })
 
 test('a run whose payload is incomplete names what it lacks, leads to the rule that it needs, and starts again with it', async () => {
+  browser.expectProblem(/409/)
   const { owner, page, workflowId } = await openFilled()
   const failWith = async (context: string) => {
     const { runId } = await owner.start(workflowId, context)
@@ -318,11 +319,24 @@ test('a run whose payload is incomplete names what it lacks, leads to the rule t
   const both = await codeIn(text)
   expect(both).toMatch(/\n      total: number\(fields.Totl\)\n\n# /)
   expect(both).toContain('\n#       customer: text(fields.Customr)')
-  await writeCode(text, both.replace('\n#       customer:', '\n      customer:'))
+  // Rules of another person that were saved meanwhile are shown as they are.
+  const params = { workflow_id: workflowId }
+  const { id: fileId = '', version = null } = (await owner.call('getWorkflow', { params })).files.find(isRules) ?? {}
+  const theirs = { name: 'rules.yaml', path: [], content: `${both}# Of Grace.\n`, version }
+  await owner.call('saveFile', { params: { ...params, file_id: fileId }, body: theirs })
+  const filledIn = both.replace('\n#       customer:', '\n      customer:')
+  await writeCode(text, filledIn)
+  await press(page, 'Save')
+  await drawer.getByRole('figure', { name: 'Text' }).getByText('# Of Grace.').waitFor()
+  await press(page, 'Take the saved version')
+  expect(await codeIn(text)).toBe(theirs.content)
+  await writeCode(text, filledIn)
   await press(page, 'Save')
   await press(page, 'Start again')
   await page.getByRole('list', { name: 'Timeline' }).getByRole('heading', { name: 'Succeeded' }).waitFor()
 })
+
+const isRules = ({ name }: { name: string }) => name === 'rules.yaml'
 
 test('a browser that keeps no cookie over http says so before a link is used, which works afterwards elsewhere', async () => {
   const token = await createSetupLink(service.db, null)

@@ -206,7 +206,8 @@ function FileDrawer(props: {
   return (
     <FormDialog
       {...editFormOptions(file, (saved) =>
-        rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved),
+        // What another person has saved meanwhile is shown as it is.
+        rules && saved === file ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved),
       )}
       className="drawer"
       title={file?.name ?? 'New file'}
