@@ -667,6 +667,22 @@ test('a description with a condition leads to a filled-in rule, after which noth
   await page.getByRole('dialog').waitFor({ state: 'detached' })
 })
 
+test('rules with line ends of Windows are as they were saved after what was typed is reverted', async () => {
+  const { owner, page, workflowId } = await openFilled()
+  const params = { workflow_id: workflowId, file_id: newId() }
+  const content = 'deliveries:\r\n  - to: Order intake\r\n'
+  await owner.call('saveFile', { params, body: { name: 'rules.yaml', path: [], content, version: null } })
+  await show(page, `/workflows/${workflowId}/files?file=${params.file_id}`)
+  const drawer = page.getByRole('dialog', { name: 'rules.yaml' })
+  const text = drawer.getByRole('textbox', { name: 'Text' })
+  await writeCode(text, 'deliveries: []')
+  await press(page, 'Revert')
+  await page.getByRole('button', { name: 'Revert' }).waitFor({ state: 'detached' })
+  expect(await codeIn(text)).toBe(content.replaceAll('\r', ''))
+  await page.keyboard.press('Escape')
+  await drawer.waitFor({ state: 'detached' })
+})
+
 test('a rejected run leads to what the endpoint answered', async () => {
   const { page } = await openFilled('/runs?status=failed')
   await page.getByRole('row').nth(1).getByRole('link').first().click()

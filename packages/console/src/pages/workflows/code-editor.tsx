@@ -6,7 +6,7 @@ import {
   insertNewlineKeepIndent,
   selectAll,
 } from '@codemirror/commands'
-import { EditorState, StateEffect, StateField } from '@codemirror/state'
+import { Annotation, EditorState, StateEffect, StateField } from '@codemirror/state'
 import {
   type Command,
   Decoration,
@@ -77,6 +77,9 @@ const COLORS = ViewPlugin.define(
   }),
   { decorations: ({ decorations }) => decorations },
 )
+
+/** A change that the page has made: its text is known, and may have other line ends. */
+const fromOutside = Annotation.define<boolean>()
 
 const markErrors = StateEffect.define<readonly CodeError[]>()
 const WRONG = Decoration.line({ class: 'wrong' })
@@ -174,9 +177,10 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
           ERRORS,
           EditorView.domEventHandlers({ beforeinput: replaceSelection }),
           EditorView.contentAttributes.of({ 'aria-label': label }),
-          EditorView.updateListener.of(({ docChanged, state }) => {
+          EditorView.updateListener.of(({ docChanged, state, transactions }) => {
             if (!docChanged) return
-            latest.current.onValue(state.doc.toString())
+            const isTyped = transactions.some((each) => !each.annotation(fromOutside))
+            if (isTyped) latest.current.onValue(state.doc.toString())
             checkAfterPause()
           }),
         ],
@@ -201,8 +205,9 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
   // Before the next key: a later effect would write over what is typed meanwhile.
   useLayoutEffect(() => {
     const editor = view.current
-    if (!editor || editor.state.doc.toString() === value) return
-    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+    if (!editor || editor.state.doc.eq(editor.state.toText(value))) return
+    const changes = { from: 0, to: editor.state.doc.length, insert: value }
+    editor.dispatch({ changes, annotations: fromOutside.of(true) })
   }, [value])
   const goTo = (error: CodeError) => {
     const editor = view.current!
