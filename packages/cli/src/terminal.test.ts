@@ -174,7 +174,9 @@ test.each([
   [0, '0 ms'],
   [999.4, '999 ms'],
   [1_500, '1.5 s'],
+  [59_960, '1 min 0 s'],
   [65_000, '1 min 5 s'],
+  [119_600, '2 min 0 s'],
 ])('showDuration shows %p as %s', (ms, text) => {
   expect(showDuration(ms)).toBe(text)
 })
