@@ -1,4 +1,5 @@
 import { UUID_PATTERN } from '@workflow-service/contract/enumerations'
+import { SEARCH_MAX_LENGTH } from '@workflow-service/contract/limits'
 import type { Workflow } from '../../client/src/index.ts'
 import { CliError } from './cli-error.ts'
 import { type CommandResult, listResult } from './command-result.ts'
@@ -76,7 +77,9 @@ const foldCase = (name: string) => name.toLowerCase().toUpperCase()
 export async function findWorkflow(reader: WorkflowReader, given: string): Promise<Workflow> {
   if (UUID_PATTERN.test(given)) return await reader.get(given.toLowerCase())
   const found: Workflow[] = []
-  for await (const workflow of reader.list({ search: given, limit: PAGE_SIZE })) {
+  // A name may be longer than what the API searches.
+  const search = Array.from(given).slice(0, SEARCH_MAX_LENGTH).join('')
+  for await (const workflow of reader.list({ search, limit: PAGE_SIZE })) {
     if (foldCase(workflow.name) === foldCase(given)) found.push(workflow)
   }
   const exact = found.filter(({ name }) => name === given)

@@ -89,6 +89,10 @@ describe('with an API key alone, wf', () => {
     expect((await run('workflows', 'list')).stdout).toMatch(/Forward orders +\S+ +yes\nOff +\S+ +no: inactive\n/)
     expect((await run('workflows', 'show', 'forward ORDERS')).stdout).toMatch(/^Forward orders\n {2}id +\S+\n/)
     expect((await run('workflows', 'show', 'Forward order')).stderr).toContain('There is no workflow Forward order.')
+    // Longer than what can be searched.
+    const name = `Forward ${'📦'.repeat(292)}`
+    await gateway.createWorkflow({ name })
+    expect((await run('workflows', 'show', name.toUpperCase())).stdout).toContain(name)
   })
 
   test('shows a run, its session and what was sent, as text and as the API has it', async () => {
