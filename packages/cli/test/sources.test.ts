@@ -239,6 +239,19 @@ describe('wf listen', () => {
     expect(performance.now() - startedMs).toBeLessThan(10_000)
     await close(server)
   })
+
+  test('ends at once on Ctrl-C while the endpoint does not answer', async () => {
+    let requests = 0
+    const server = createServer(() => void (requests += 1))
+    const port = await listenOn(server)
+    const { output, interrupt } = watchWf({}, ['listen', String(port), '--secret', SECRET])
+    await waitUntil(() => requests > 0)
+    const startedMs = performance.now()
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
+    expect(output()).not.toContain('verification')
+    await close(server)
+  })
 })
 
 const entries = async (...args: string[]) =>

@@ -41,7 +41,8 @@ export async function listen(ctx: CliContext, endpoint: string, options: Options
   const forwarded = await openForwarding(ctx, options)
   const signal = ctx.interrupted(options.timeout)
   const session = await openSession(ctx, url, options, forwarded)
-  const show = createShow(session, (options.json ? createJsonPrinter : createTextPrinter)(terminal, session))
+  const print = (options.json ? createJsonPrinter : createTextPrinter)(terminal, session)
+  const show = createShow(session, print, signal)
   const isConfirmed = await verify(session, show, { signal, isOnce: options.once ?? false })
   // Before the further requests: a payload that is sent when they are shown is not missed.
   const payloads = isConfirmed && !options.once ? await forwarded?.payloads(signal) : undefined
@@ -98,7 +99,7 @@ async function readExample(ctx: CliContext, name: string): Promise<Record<string
 }
 
 /** A request to show and send. */
-interface Exchange extends Omit<LocalRequest, 'url' | 'secret'> {
+interface Exchange extends Omit<LocalRequest, 'url' | 'secret' | 'interrupted'> {
   /** What is wrong with the token; the endpoint has to answer 401. */
   readonly rejection?: string
   /** The answer to the same request before: an equal one is not shown again. */
@@ -108,12 +109,13 @@ interface Exchange extends Omit<LocalRequest, 'url' | 'secret'> {
 type Show = (exchange: Exchange) => Promise<LocalAnswer>
 type Print = (exchange: Exchange, answer: LocalAnswer, at: Date) => Promise<void>
 
-/** Sends a request, and prints it with its answer unless that is the one of before. */
-function createShow({ url, secret }: Session, print: Print): Show {
+/** Sends a request, and prints it with its answer unless that is the one of before, or Ctrl-C came before any. */
+function createShow({ url, secret }: Session, print: Print, interrupted: AbortSignal): Show {
   return async (exchange) => {
     const at = new Date()
-    const answer = await sendLocally({ url, secret, ...exchange })
+    const answer = await sendLocally({ url, secret, interrupted, ...exchange })
     const { before } = exchange
+    if (interrupted.aborted && answer.status === null) return answer
     if (before?.status !== answer.status || before.error !== answer.error) await print(exchange, answer, at)
     return answer
   }

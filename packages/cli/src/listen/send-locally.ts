@@ -14,6 +14,8 @@ export interface LocalRequest {
   /** The id of the delivery of which this is a copy. */
   readonly copyOf?: string
   readonly requestId?: string
+  /** Ends the request before its deadline. */
+  readonly interrupted: AbortSignal
 }
 
 /** What the endpoint answered, or why it did not. */
@@ -45,7 +47,8 @@ export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
     'Content-Type': 'application/json',
     'User-Agent': 'workflow-service/1',
   }
-  const signal = AbortSignal.timeout(kind === 'verification' ? VERIFICATION_DEADLINE_MS : PAYLOAD_DEADLINE_MS)
+  const deadlineMs = kind === 'verification' ? VERIFICATION_DEADLINE_MS : PAYLOAD_DEADLINE_MS
+  const signal = AbortSignal.any([request.interrupted, AbortSignal.timeout(deadlineMs)])
   const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal }).then(
     async ({ status, body: stream }) => ({ status, text: await readStart(stream) }),
     (error: Error & { cause?: { message?: string; code?: string } }) => {
