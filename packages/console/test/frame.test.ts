@@ -397,8 +397,9 @@ test('what changes before the stream of hints is open is shown once it is', asyn
 test('menus work with the keyboard, and the removal of a person and the end of their sign-ins say what happens first', async () => {
   const { owner, page } = await open()
   await service.signIn({ role: 'member', organizationId: owner.organizationId })
+  const id = randomUUID()
   await owner.call('createUser', {
-    body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: '', role: 'member' },
+    body: { id, email: 'grace@acme.test', first_name: 'Grace', last_name: '', role: 'member' },
   })
   await show(page, '/people')
   const trigger = button(page, 'Actions for Grace')
@@ -441,6 +442,18 @@ test('menus work with the keyboard, and the removal of a person and the end of t
   await (await choose('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
   await status(page, 'The member is signed out everywhere.')
   expect(await page.getByRole('dialog').count()).toBe(0)
+
+  // Another admin removes a person, whose place on the first page of several another one takes.
+  await service.db.pool.query(
+    `INSERT INTO users (id, organization_id, email, first_name, last_name)
+     SELECT gen_random_uuid(), $1, 'z' || number || '@acme.test', 'Person', number FROM generate_series(10, 39) AS number`,
+    [owner.organizationId],
+  )
+  await show(page, '/people')
+  await button(page, 'Older').waitFor()
+  await owner.call('deleteUser', { params: { user_id: id } })
+  await page.getByRole('row', { name: /^Grace/ }).waitFor({ state: 'detached' })
+  expect(await page.getByRole('row').count()).toBe(26)
 })
 
 test('the keyboard lists its keys, of which single ones can be switched off, and a theme is chosen for every tab', async () => {

@@ -205,13 +205,16 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
    * Updates the shown rows: from the new first page, and those that have not ended by their ids. A row that is gone is
    * removed.
    */
-  async function updateRows(first: readonly Row[], signal: AbortSignal) {
+  async function updateRows({ data: first, pagination }: Page<Row>, signal: AbortSignal) {
     const latest = new Map<string, Row | undefined>(first.map((row) => [row.id, row]))
-    const before = queryClient.getQueryData<Pages>(pagesKey)
-    const left = (before?.pages ?? [])
-      .flatMap(({ data }) => data)
-      .filter((row) => !latest.has(row.id) && HAS_ENDED[id]?.(row) === false)
-      .map((row) => row.id)
+    const before = queryClient.getQueryData<Pages>(pagesKey)?.pages.flatMap(({ data }) => data) ?? []
+    const left = before.filter((row) => !latest.has(row.id) && HAS_ENDED[id]?.(row) === false).map((row) => row.id)
+    // A row that only a person changes, and that the first page lacks, was removed, or is elsewhere in the list now.
+    const last = first.findLast((row) => before.some((each) => each.id === row.id))?.id
+    const end = pagination.has_more ? before.findIndex((row) => row.id === last) : before.length
+    if (!HAS_ENDED[id] && before.slice(0, Math.max(end, 0)).some((row) => !latest.has(row.id))) {
+      return await queryClient.refetchQueries({ queryKey: pagesKey, exact: true }, { cancelRefetch: false })
+    }
     for (let at = 0; at < left.length; at += LIST_MAX_LIMIT) {
       const ids = left.slice(at, at + LIST_MAX_LIMIT)
       const { data } = await readPage({ ids: ids.join(',') }, signal)
@@ -232,7 +235,7 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     queryKey: [id, sent, 'head'] as const,
     async queryFn({ signal }) {
       const page = await readPage({}, signal)
-      await updateRows(page.data, signal)
+      await updateRows(page, signal)
       return page
     },
     enabled: firstPage !== undefined,
