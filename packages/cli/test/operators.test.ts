@@ -250,6 +250,9 @@ describe('wf keys', () => {
       scopes: ['read'],
       expires_at: '2999-12-31T00:00:00.000Z',
     })
+    // As the application counts them.
+    const longest = '📦'.repeat(200)
+    expect(await createKey(longest)).toMatchObject({ name: longest })
   })
 
   test.each<[string[], number, string]>([

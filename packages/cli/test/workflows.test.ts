@@ -234,7 +234,7 @@ test('wf runs approve and wf runs decline decide on all waiting payloads, or on 
   const runId = runIds.at(-1)!
   const [first, ...others] = await makeWait(runId, 3)
   expect(await list('--status', 'waiting')).toMatchObject([{ id: runId, status: 'waiting' }])
-  const one = await run('runs', 'decline', runId, '--delivery', first!, '--reason', 'Wrong total.')
+  const one = await run('runs', 'decline', runId, '--delivery', first!, '--reason', '📦'.repeat(1_000))
   expect(one).toMatchObject({ exitStatus: 0, stdout: `Delivery ${first} is declined.\n` })
   const rest = await run('runs', 'approve', runId, '--json')
   expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })

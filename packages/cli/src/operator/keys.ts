@@ -1,4 +1,4 @@
-import { type ApiKeyOut, isName, SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
+import { type ApiKeyOut, countCodePoints, isName, SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
 import {
   ApiKeyExistsError,
   createApiKey,
@@ -32,7 +32,7 @@ export async function create(
   if (/\p{Cc}/u.test(name)) {
     throw new UsageError('The name of a key must be one line, without tabs and other control characters.')
   }
-  if (name === '' || !isName(name) || name.length > 200) {
+  if (name === '' || !isName(name) || countCodePoints(name) > 200) {
     throw new UsageError('The name of a key must have 1 to 200 characters, one of them visible.')
   }
   const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }

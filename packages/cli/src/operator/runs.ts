@@ -1,4 +1,4 @@
-import { APPROVAL_REASON_MAX_LENGTH, DRAFT_CODES, type RunStatus } from '@workflow-service/contract'
+import { APPROVAL_REASON_MAX_LENGTH, countCodePoints, DRAFT_CODES, type RunStatus } from '@workflow-service/contract'
 import {
   cancelQueuedRuns,
   cancelRun,
@@ -55,7 +55,8 @@ async function decide(
   { delivery: deliveryId, organization, ...options }: DecisionOptions,
 ): Promise<CommandResult> {
   const reason = options.reason?.trim()
-  if (reason === '' || (reason?.length ?? 0) > APPROVAL_REASON_MAX_LENGTH || reason?.isWellFormed() === false) {
+  const length = countCodePoints(reason ?? '')
+  if (reason === '' || length > APPROVAL_REASON_MAX_LENGTH || reason?.isWellFormed() === false) {
     throw new UsageError(`The reason must be a text of at most ${APPROVAL_REASON_MAX_LENGTH} characters.`)
   }
   const { id: runId, organization_id: organizationId } = await findRun(ctx, prefix, organization)
