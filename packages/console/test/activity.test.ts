@@ -426,7 +426,7 @@ test('at most 1,000 of the payloads that a list shows are sent again at once, an
 })
 
 test('a payload that waits is found from the overview, shown, approved, and sent; another one is declined', async () => {
-  const { owner, page, workflowId } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
+  const { owner, page, workflowId, sourceId } = await openFilled((filled) => `/sources/${filled.sourceId}`)
   await page.getByText('More settings').click()
   await page.getByRole('radio', { name: 'Ask a person every time' }).check()
   await page.getByRole('button', { name: 'Save', exact: true }).click()
@@ -465,6 +465,20 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByRole('status').getByText('Failed').waitFor()
   await page.getByText('declined the payload: Not an order').first().waitFor()
   expect(await page.getByRole('button', { name: 'Decline' }).count()).toBe(0)
+  // One that is approved while its source is paused is not sent, also when its run is stopped.
+  await follow(page, `/runs/${await start('W-5')}`)
+  await page.getByRole('button', { name: 'Approve' }).waitFor()
+  await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Approve and send' }).click()
+  const timeline = page.getByRole('list', { name: 'Timeline' })
+  await timeline.getByRole('heading', { name: 'Waits for a paused source' }).waitFor()
+  await timeline.getByRole('heading', { name: 'Not sent to Order intake' }).waitFor()
+  await page.getByRole('button', { name: 'Stop run' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop run' }).click()
+  await timeline.getByRole('heading', { name: /^Cancelled by/ }).waitFor()
+  await timeline.getByRole('heading', { name: 'Not sent to Order intake' }).waitFor()
+  await owner.call('resumeWebhookSource', { params: { source_id: sourceId } })
   // More than the list shows.
   const waiting = await start('W-4')
   await follow(page, `/runs/${waiting}`)

@@ -179,8 +179,9 @@ function sentEvent(
   const source = <ThingLink kind="webhook_source" id={sourceId} name={name} />
   const json = <JsonView label="payload" value={payload} />
   const approval = run.approvals.find((each) => each.delivery_id === id)?.status
-  if (!delivery && approval && approval !== 'approved') {
-    const tone = approval === 'waiting' ? 'warn' : 'bad'
+  // Also an approved one, until it is sent: its source may be paused, or the run was stopped before.
+  if (!delivery && approval && (approval !== 'approved' || !result?.delivery)) {
+    const tone = ['waiting', 'approved'].includes(approval) && run.finished_at === null ? 'warn' : 'bad'
     return { icon: 'send', tone, title: <>Not sent to {source}</>, content: json }
   }
   const title = (
