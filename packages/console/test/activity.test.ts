@@ -493,7 +493,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByText('These are the oldest 100. Others follow them.').waitFor()
 })
 
-test('the page of a run shows admins what its model was asked, and everybody why a payload was sent again', async () => {
+test('the page of a run shows admins what its model was asked, and everybody why a payload was sent again, and what it waits for', async () => {
   const { owner, page, runId, deliveryId } = await openFilled()
   const reason = 'Repeated orders are ignored.'
   await service.db.pool.query(
@@ -521,6 +521,14 @@ test('the page of a run shows admins what its model was asked, and everybody why
   await ofMember.getByText(`send it again: ${reason}`).waitFor()
   await ofMember.getByText('Raw journal').waitFor()
   expect(await ofMember.getByText('What the model was asked').count()).toBe(0)
+  const waits = 'The budget of the day is spent. The run waits for the next day.'
+  await service.db.pool.query(
+    `WITH run AS (UPDATE starts SET status = 'queued', finished_at = NULL WHERE id = $1 RETURNING id)
+     INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT id, 1000, 'note', $2, 1 FROM run`,
+    [runId, JSON.stringify({ code: 'budget_spent', text: waits })],
+  )
+  await show(ofMember, `/runs/${runId}`)
+  await ofMember.locator('.notice').getByText(waits).waitFor()
 })
 
 /** Inserts newer runs that have succeeded, each in a session of its own. */

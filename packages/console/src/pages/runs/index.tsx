@@ -33,10 +33,13 @@ export function RunsPage() {
 
 export const RunPage = pageOf('getRun', RunDetails)
 
+/** The notes of a run that waits for its model, for the next day or month, or for a paused source. */
+const PARKED: readonly unknown[] = ['run_parked', 'budget_spent', 'source_paused']
+
 /** What a queued run waits for. */
 function waitText({ steps }: RunDetailOut): string {
-  const note = steps.findLast(({ kind }) => kind === 'note')?.data as { code?: string; text?: string } | undefined
-  if (note?.code === 'source_paused' && note.text) return note.text
+  const note = steps.at(-1)?.data as { code?: string; text?: string } | undefined
+  if (note?.text && PARKED.includes(note.code)) return note.text
   return 'It waits for the earlier starts of its session, or for a free runner.'
 }
 
