@@ -97,8 +97,10 @@ describe('formatRun', () => {
     const note = step(980, 'note', { code: 'run_parked', text })
     const parked = { ...run, status: 'queued' as const, finished_at: null, steps: [...run.steps, note] }
     expect(formatRun(terminal, parked)).toContain(`  waits         ${text}\n\n`)
-    const pause = step(980, 'note', { code: 'source_paused', text })
-    expect(formatRun(terminal, { ...parked, steps: [...run.steps, pause] })).toContain(`  waits         ${text}\n\n`)
+    for (const code of ['source_paused', 'budget_spent']) {
+      const steps = [...run.steps, step(980, 'note', { code, text })]
+      expect(formatRun(terminal, { ...parked, steps })).toContain(`  waits         ${text}\n\n`)
+    }
     expect(formatRun(terminal, { ...parked, status: 'running' })).not.toContain('  waits ')
     expect(formatRun(terminal, { ...parked, steps: run.steps })).not.toContain('  waits ')
   })

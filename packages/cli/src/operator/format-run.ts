@@ -1,6 +1,6 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract'
-import { type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
+import { BUDGET_SPENT_NOTE, type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
 import { DELIVERY_COLUMNS, DELIVERY_ID, stateColour } from '../run-columns.ts'
 import {
   type Column,
@@ -58,7 +58,7 @@ export function formatHead(terminal: Terminal, run: RunDetails): string {
 }
 
 /** The notes of a run that waits for a rate limit or budget, or for a paused source. */
-const PARKED: ReadonlySet<string> = new Set(['run_parked', SOURCE_PAUSED_NOTE])
+const PARKED: ReadonlySet<string> = new Set(['run_parked', BUDGET_SPENT_NOTE, SOURCE_PAUSED_NOTE])
 
 /** Why a parked run waits: its status is the same as that of a run that has not begun. */
 function listWaiting({ status, steps }: RunDetails): [string, string][] {
