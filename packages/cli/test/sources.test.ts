@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import { MAX_RESENDS, newId } from '@workflow-service/database'
@@ -77,6 +78,16 @@ test('wf sources pause and resume let payloads wait, and say so', async () => {
   await sources('resume', 'Order intake')
   expect((await json()).json()).toMatchObject([{ paused_at: null }])
   expect(endpoint.requests).toHaveLength(0)
+
+  // What it says to do next is safe in a shell, also for such a name.
+  const { prisma } = environment.db
+  await prisma.webhookSource.updateMany({ data: { name: '$(echo Order) `intake`', nameKey: '$(echo order) `intake`' } })
+  const { stdout } = await sources('pause', '$(echo Order) `intake`')
+  const [, command = ''] = /until: wf (.+)\n$/.exec(stdout) ?? []
+  const printed = execFileSync('sh', ['-c', `printf '%s\\n' ${command}`], { encoding: 'utf8' })
+  expect(await wf(environment.env, printed.trimEnd().split('\n'))).toMatchObject({ exitStatus: 0 })
+  await prisma.webhookSource.updateMany({ data: { name: 'Order intake', nameKey: 'order intake' } })
+  expect((await json()).json()).toMatchObject([{ paused_at: null }])
 })
 
 describe('wf sources test', () => {

@@ -55,9 +55,10 @@ async function setPaused(
   const isPaused = operation === 'pauseWebhookSource'
   return {
     json: { source_id: id, is_paused: isPaused },
+    // A command with the id: to a shell, a name such as $(…) would be a command, too.
     text: () =>
       isPaused
-        ? `${name} is paused. Its runs wait, up to 3 days, until: wf sources resume ${JSON.stringify(name)}\n`
+        ? `${name} is paused. Its runs wait, up to 3 days, until: wf sources resume ${id}\n`
         : `${name} is resumed: what waited is sent now.\n`,
   }
 }
