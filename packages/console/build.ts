@@ -36,17 +36,35 @@ async function build(): Promise<boolean> {
   try {
     await vite.build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder } })
     writeFileSync(join(folder, '.sources-hash'), hash)
-    if (isBuiltFrom(hash)) return false
-    rmSync(CONSOLE_DIST, { recursive: true, force: true })
-    renameSync(folder, CONSOLE_DIST)
-    return true
+    return publish(folder, hash)
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    for (const each of [folder, `${folder}-old`]) rmSync(each, { recursive: true, force: true })
   }
 }
 
+/** Moves what was built into its place, unless another process has done so. Returns whether it did. */
+function publish(folder: string, hash: string): boolean {
+  for (let tries = 1; !isBuiltFrom(hash); tries += 1) {
+    try {
+      if (existsSync(CONSOLE_DIST)) renameSync(CONSOLE_DIST, `${folder}-old`)
+      renameSync(folder, CONSOLE_DIST)
+      return true
+    } catch (error) {
+      // Another process has moved one of them in between.
+      if (tries === 5) throw error
+      rmSync(`${folder}-old`, { recursive: true, force: true })
+    }
+  }
+  return false
+}
+
 function isBuiltFrom(hash: string): boolean {
-  return existsSync(HASH_FILE) && readFileSync(HASH_FILE, 'utf8') === hash
+  try {
+    return readFileSync(HASH_FILE, 'utf8') === hash
+  } catch {
+    // There is no page, or another process is moving one.
+    return false
+  }
 }
 
 function hashSources(): string {
