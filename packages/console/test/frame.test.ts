@@ -183,8 +183,11 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
 test('a newer link works in the tab in which an older one could not be used', async () => {
   browser.expectProblem(/40[04]/)
   const page = await newVisitor()
-  await page.goto('/setup#no-such-token')
-  await page.getByRole('heading', { name: 'This link cannot be used' }).waitFor()
+  // The first one was cut off, or written by hand.
+  for (const token of ['no%', 'no-such-token']) {
+    await page.goto(`/setup#${token}`)
+    await page.getByRole('heading', { name: 'This link cannot be used' }).waitFor()
+  }
   // Only the fragment differs: the browser does not load the page again.
   await setUp(service.db, page)
   expect(new URL(page.url()).pathname).toBe('/')

@@ -131,7 +131,15 @@ interface LinkProps {
 }
 
 /** The token is in the fragment, which is not sent to the server with the page. */
-const readToken = () => decodeURIComponent(location.hash.slice(1))
+function readToken(): string {
+  const text = location.hash.slice(1)
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // A link that was cut off within an escaped character is none that can be used.
+    return text
+  }
+}
 
 /** Shows a link's page once the link is known to be usable. */
 function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
