@@ -32,7 +32,9 @@ export function credentialsFile(env: NodeJS.ProcessEnv): string {
   return join(folder, 'workflow-service', 'credentials.json')
 }
 
-/** Returns the key of the environment, or the saved one. @throws CliError */
+const withoutSlash = (url: string) => url.replace(/\/+$/, '')
+
+/** Returns the key of the environment, or the saved one, which no other service gets. @throws CliError */
 export function readCredentials(env: NodeJS.ProcessEnv): Credentials {
   const [key, url] = [env['WF_API_KEY']?.trim(), env['WF_API_URL']?.trim()]
   if (key && url) return { key, url }
@@ -40,6 +42,10 @@ export function readCredentials(env: NodeJS.ProcessEnv): Credentials {
   if (key && !saved)
     throw new CliError('WF_API_URL is missing: the address of the service, as in https://api.example.com.')
   if (!saved) throw new CliError('There is no API key. Save one with wf login URL, or set WF_API_KEY and WF_API_URL.')
+  if (!key && url && withoutSlash(url) !== withoutSlash(saved.url)) {
+    const advice = 'Unset it, or set WF_API_KEY, too.'
+    throw new CliError(`The saved key is one of ${saved.url}, and WF_API_URL is another address. ${advice}`)
+  }
   return { key: key || saved.key, url: url || saved.url }
 }
 

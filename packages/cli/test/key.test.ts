@@ -50,6 +50,10 @@ describe('wf login', () => {
     })
     expect((await stat(keyFile())).mode & 0o777).toBe(0o600)
     expect((await wf(loginEnv(), ['whoami'])).stdout).toBe(`Acme  ${gateway.organization.id}\n${gateway.url}\n`)
+    // No other service gets it.
+    const other = await wf({ ...loginEnv(), WF_API_URL: 'http://127.0.0.1:9' }, ['whoami'])
+    expect(other).toMatchObject(failure(`The saved key is one of ${gateway.url}, and WF_API_URL is another address.`))
+    expect(await wf({ ...loginEnv(), WF_API_URL: `${gateway.url}/` }, ['whoami'])).toMatchObject({ exitStatus: 0 })
     await chmod(keyFile(), 0o644)
     expect((await wf(loginEnv(), ['whoami'])).stderr).toContain('Others can read')
     await chmod(keyFile(), 0o600)
