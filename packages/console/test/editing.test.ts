@@ -59,6 +59,9 @@ test('a source on another server asks for its secret, and its deletion says what
   await press(page, 'More actions')
   await page.getByRole('menuitem', { name: 'Delete' }).click()
   await page.getByText('Payloads to it that wait for an approval are declined.').waitFor()
+  // The keys save the form of the dialog, not that of the page below it.
+  await page.keyboard.press('Control+s')
+  await page.locator('.field-error', { hasText: 'exactly as shown' }).waitFor()
 })
 
 test('a description completes the names of webhook sources, not of ordinary words, and the panel names those that do not exist', async () => {

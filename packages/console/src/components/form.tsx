@@ -236,6 +236,9 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
   }, [form.error])
   useShortcuts({
     'mod+s': () => {
+      // The page and its forms cannot be used below a dialog.
+      const dialog = [...document.querySelectorAll('dialog[open]')].at(-1)
+      if (dialog?.contains(element.current) === false) return false
       const isInside = element.current?.contains(document.activeElement)
       const isOnly = document.querySelectorAll('form[data-saves]').length === 1
       return isInside || (isOnly && !form.isTransient) ? element.current?.requestSubmit() : false
