@@ -523,12 +523,14 @@ test('the page of a run shows admins what its model was asked, and everybody why
   expect(await ofMember.getByText('What the model was asked').count()).toBe(0)
   const waits = 'The budget of the day is spent. The run waits for the next day.'
   await service.db.pool.query(
-    `WITH run AS (UPDATE starts SET status = 'queued', finished_at = NULL WHERE id = $1 RETURNING id)
+    `WITH run AS (UPDATE starts SET status = 'queued', started_at = created_at + interval '59.96 s', finished_at = NULL
+       WHERE id = $1 RETURNING id)
      INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT id, 1000, 'note', $2, 1 FROM run`,
     [runId, JSON.stringify({ code: 'budget_spent', text: waits })],
   )
   await show(ofMember, `/runs/${runId}`)
   await ofMember.locator('.notice').getByText(waits).waitFor()
+  await ofMember.getByText('1 min 0 s').first().waitFor()
 })
 
 /** Inserts newer runs that have succeeded, each in a session of its own. */

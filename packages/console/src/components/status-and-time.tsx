@@ -72,7 +72,8 @@ export function FullTime({ value }: { value: string }) {
 /** Formats a duration as `840 ms`, `12.3 s` or `4 min 5 s`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < MINUTE_MS) return `${(ms / 1_000).toFixed(1)} s`
+  // More would be rounded to 60.0 s.
+  if (ms < MINUTE_MS - 50) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
   return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`
