@@ -78,7 +78,7 @@ test('each number of the last 24 hours is that of the list which it opens, also 
   await page.getByRole('dialog', { name: 'Send 1 payload again' }).getByRole('button', { name: 'Cancel' }).click()
   const group = page.getByRole('listitem').filter({ hasText: '1,000+ ×' })
   const href = await group.getByRole('link').getAttribute('href')
-  expect(href).toContain('&needs_attention=agent_failed&last=7d')
+  expect(href).toContain('&needs_attention=agent_failed&last=30d')
   const [count, link] = [group.getByText('1,000+ ×'), group.getByRole('link')]
   const [left, right] = await Promise.all([count.boundingBox(), link.boundingBox()])
   expect(right!.x).toBeGreaterThan(left!.x + left!.width)

@@ -128,6 +128,30 @@ describe('Notices', () => {
     expect(await recordNotices(db, id, true)).toBe(0)
   })
 
+  test('of a run are made when it fails after the last notice, also of an earlier start', async () => {
+    const { db } = data.app
+    const { admin, id } = organization
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
+    const workflow = await data.createWorkflow('Slow', null, id)
+    const fail = async (minutesAgo: number, notSucceededAt: Date) =>
+      await data.createRun(workflow, {
+        status: 'failed',
+        error: 'model_failed: No.',
+        createdAt: new Date(Date.now() - minutesAgo * 60_000),
+        notSucceededAt,
+      })
+    await fail(100, new Date(Date.now() - 99 * 60_000))
+    expect(await recordNotices(db, id, true)).toBe(1)
+    await untilSent(1)
+    await db.pool.query(
+      `UPDATE notices SET created_at = created_at - interval '90 minutes' WHERE organization_id = $1`,
+      [id],
+    )
+    expect(await recordNotices(db, id, true)).toBe(0)
+    await fail(110, new Date())
+    expect(await recordNotices(db, id, true)).toBe(1)
+  })
+
   test('never carry a secret to an address that it was not entered for, also of two saves at once', async () => {
     const { admin, id } = organization
     const { pool } = data.app.db

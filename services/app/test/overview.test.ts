@@ -150,6 +150,42 @@ test('The overview has no group that a person has marked as done, as far as that
   ])
 })
 
+const hoursAgo = (hours: number) => new Date(Date.now() - hours * HOUR_MS)
+/** Fails runs of a workflow, and reads their group. */
+const failing = async (error: string) => {
+  const { id: organizationId, admin } = await data.app.createOrganization()
+  const workflow = await data.createWorkflow('Slow', null, organizationId)
+  const query = { workflow_id: workflow, needs_attention: error.split(':')[0]! }
+  return {
+    admin,
+    listed: async () => (await data.call(admin, 'listRuns', { query })).body.data.map(({ id }) => id),
+    fail: async (createdAt: Date, notSucceededAt: Date) =>
+      await data.createRun(workflow, { status: 'failed', error, createdAt, notSucceededAt }),
+    groups: async () => (await data.call(admin, 'getOverview')).body.attention,
+  }
+}
+
+describe('The overview goes by when a run failed, not by when it was accepted:', () => {
+  test('it has one whose payload waited for 7 days, as has the list that its group opens', async () => {
+    const { fail, groups, listed } = await failing('approval_expired: No.')
+    const expired = await fail(hoursAgo(170), hoursAgo(1))
+    await fail(hoursAgo(180), hoursAgo(170))
+    expect(await groups()).toMatchObject([{ kind: 'run_failed', count: 1, newest_id: expired }])
+    expect(await listed()).toEqual([expired])
+  })
+
+  test('none is done that failed after a person looked', async () => {
+    const { admin, fail, groups } = await failing('agent_failed: No.')
+    await fail(hoursAgo(2), hoursAgo(2))
+    const [seen] = await groups()
+    const later = await fail(hoursAgo(3), hoursAgo(1))
+    const { kind, id, code, status, at: until } = seen!
+    const { body } = await data.call(admin, 'markAttentionDone', { body: { kind, id, code, status, until } })
+    expect(body).toEqual({ done: 1, is_more: false })
+    expect(await groups()).toMatchObject([{ count: 1, newest_id: later }])
+  })
+})
+
 describe('The usage', () => {
   test('is the same before and after its hours are rolled up, by one process, and again for runs that had not ended', async () => {
     const { pool } = data.app.db

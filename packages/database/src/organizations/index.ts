@@ -9,6 +9,8 @@ export * from './search.ts'
 export * from './search-chunks.ts'
 export {
   ERROR_CODE,
+  FAILED_AT,
+  FAILED_RECENTLY,
   hasQueueOf,
   hasStatus,
   LONG_QUEUE,

@@ -17,6 +17,10 @@ const INDEXED: Partial<Record<RunStatus, string>> = {
 /** Failed runs that need attention, as in their index: of those that failed because of a delivery, it is shown. */
 export const NEEDS_ATTENTION = `error IS NOT NULL AND handled_at IS NULL
   AND error !~ '^delivery_(rejected|timed_out|unreachable|refused|invalid|unknown|declined):'`
+/** When a `start` failed; of one that failed before this was recorded, when it was accepted. */
+export const FAILED_AT = 'coalesce(start.not_succeeded_at, start.created_at)'
+/** That a `start` which failed did so as lately as the overview shows. */
+export const FAILED_RECENTLY = `${FAILED_AT} > now() - interval '7 days'`
 /** The code of an error of a `start`; empty without one. */
 export const ERROR_CODE = String.raw`coalesce(substring(start.error FROM '^(\w+): '), '')`
 

@@ -6,6 +6,7 @@ import {
   type Candidates,
   type Compared,
   ERROR_CODE,
+  FAILED_RECENTLY,
   hasQueueOf,
   LONG_QUEUE,
   hasStatus,
@@ -30,7 +31,7 @@ export interface RunQuery {
   readonly limit: number
   /** Words of its text, ignoring case, or the last 8 characters of its id. */
   readonly search?: string | undefined
-  /** Failed with an error of this code, and needs attention. */
+  /** Failed with an error of this code, and needs attention: those that the overview counts. */
   readonly needsAttention?: string | undefined
   /** Continues after this run. */
   readonly after?: paging.TimePosition | undefined
@@ -144,7 +145,7 @@ export async function searchVisibleRuns(
       `SELECT * FROM (SELECT start.id, start.created_at AS "createdAt", ${isVisible('workflow', '$2')}
          AND ($6::uuid IS NULL OR start.workflow_id = $6) AND ($7::uuid IS NULL OR start.session_id = $7)
          AND ($8::text IS NULL OR start.status = $8)
-         AND ($13::text IS NULL OR (${NEEDS_ATTENTION} AND ${ERROR_CODE} = $13))
+         AND ($13::text IS NULL OR (${NEEDS_ATTENTION} AND ${FAILED_RECENTLY} AND ${ERROR_CODE} = $13))
          AND ${matches(RUN_TEXT, '$9', '$12')} AS "isVisible"
        FROM (
          SELECT * FROM ${newest} AND created_at >= $3 AND (created_at, id) < ($4, $5)

@@ -3,6 +3,8 @@ import { type Db, inTransaction } from '../connection/index.ts'
 import {
   type AuditedBy,
   ERROR_CODE,
+  FAILED_AT,
+  FAILED_RECENTLY,
   isVisible,
   NEEDS_ATTENTION,
   queryVisible,
@@ -15,6 +17,8 @@ export const MAX_ATTENTION_READ = 1_000
 const MAX_GROUPS = 50
 
 const RECENT = `created_at > now() - interval '7 days'`
+/** Runs that were accepted before are not read: they wait for approvals up to 7 days, for budgets until a new month. */
+const MAY_BE_RECENT = `start.created_at > now() - interval '45 days'`
 const FAILED = `outcome IN ('rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown')`
 const WORKFLOW_OF_DELIVERY = `
   LEFT JOIN starts AS start ON start.organization_id = $1 AND start.id = delivery.run_id
@@ -31,30 +35,32 @@ const VERIFICATIONS = `
   ) AS delivery
   WHERE delivery.outcome NOT IN ('accepted', 'in_flight') AND handled_at IS NULL AND delivery.${RECENT}`
 
-const newest = (column: string, of: string) => `(array_agg(${column} ORDER BY ${of}.created_at DESC, ${of}.id DESC))[1]`
+const newest = (column: string, of: string) => `(array_agg(${column} ORDER BY ${of}.at DESC, ${of}.id DESC))[1]`
 
 const ATTENTION = `
   WITH run AS MATERIALIZED (
-    SELECT id, workflow_id, error, created_at FROM starts
-    WHERE organization_id = $1 AND ${NEEDS_ATTENTION} AND ${RECENT}
-    ORDER BY created_at DESC, id DESC LIMIT ${MAX_ATTENTION_READ}
+    SELECT id, workflow_id, error, ${FAILED_AT} AS at FROM (
+      SELECT id, workflow_id, error, created_at, not_succeeded_at FROM starts AS start
+      WHERE organization_id = $1 AND ${NEEDS_ATTENTION} AND ${MAY_BE_RECENT}
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_ATTENTION_READ}
+    ) AS start WHERE ${FAILED_RECENTLY}
   ),
   failed AS MATERIALIZED (
-    SELECT id, source_id, run_id, outcome, status, reason, created_at FROM deliveries
+    SELECT id, source_id, run_id, outcome, status, reason, created_at AS at FROM deliveries
     WHERE organization_id = $1 AND kind = 'payload' AND handled_at IS NULL AND ${FAILED} AND ${RECENT}
     ORDER BY created_at DESC, id DESC LIMIT ${MAX_ATTENTION_READ}
   )
   SELECT * FROM (
     SELECT 'run_failed' AS kind, workflow.id, workflow.name AS title, ${ERROR_CODE} AS code, NULL::integer AS status,
       ${newest('start.error', 'start')} AS reason, ${newest('start.id', 'start')} AS newest_id,
-      max(start.created_at) AS at, count(*)::integer AS count,
+      max(start.at) AS at, count(*)::integer AS count,
       (SELECT count(*) FROM run) = ${MAX_ATTENTION_READ} AS is_more
     FROM run AS start JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
     GROUP BY workflow.id, workflow.name, ${ERROR_CODE}
   UNION ALL
     SELECT 'delivery_not_accepted', delivery.source_id, coalesce(source.name, ''), delivery.outcome, delivery.status,
       ${newest('coalesce(delivery.reason, delivery.outcome)', 'delivery')}, ${newest('delivery.id', 'delivery')},
-      max(delivery.created_at), count(*)::integer, (SELECT count(*) FROM failed) = ${MAX_ATTENTION_READ}
+      max(delivery.at), count(*)::integer, (SELECT count(*) FROM failed) = ${MAX_ATTENTION_READ}
     FROM failed AS delivery ${WORKFLOW_OF_DELIVERY}
     LEFT JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = delivery.source_id
     WHERE ${IS_DELIVERY_VISIBLE} AND ${IS_NOT_RESENT}
@@ -77,7 +83,8 @@ const GROUPS: Record<AttentionDoneIn['kind'], { readonly table: string; readonly
     table: 'starts',
     ids: `SELECT start.id FROM starts AS start
       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
-      WHERE start.organization_id = $1 AND ${NEEDS_ATTENTION} AND start.${RECENT} AND start.created_at <= $3
+      WHERE start.organization_id = $1 AND ${NEEDS_ATTENTION} AND ${MAY_BE_RECENT}
+        AND ${FAILED_RECENTLY} AND ${FAILED_AT} <= $3
         AND start.workflow_id = $4 AND ${ERROR_CODE} = $5 AND $6::integer IS NULL
       ORDER BY start.created_at DESC, start.id DESC`,
   },

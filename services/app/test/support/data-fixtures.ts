@@ -16,6 +16,7 @@ interface RunChange {
   readonly number?: number
   readonly createdAt?: Date
   readonly finishedAt?: Date
+  readonly notSucceededAt?: Date
   readonly requestId?: string
   readonly userId?: string
   readonly context?: string

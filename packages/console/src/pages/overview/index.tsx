@@ -148,7 +148,7 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
 } {
   if (kind === 'source_not_verified') return { text: `${title} was not verified`, link: linkTo('webhook_source', id) }
   if (kind === 'run_failed') {
-    const search = { workflow: id, status: 'failed', needs_attention: code || NO_CODE, last: '7d' }
+    const search = { workflow: id, status: 'failed', needs_attention: code || NO_CODE, last: '30d' }
     return { text: `${title} failed`, link: count === 1 ? linkTo('run', newestId) : { to: '/runs', search } }
   }
   const filters = {
