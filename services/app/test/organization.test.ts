@@ -211,6 +211,47 @@ describe('An organization', () => {
     expect((await app.call(other.owner, 'getMe')).status).toBe(200)
   })
 
+  test('leaves nothing behind that another transaction has locked for a moment while it is deleted', async () => {
+    const { pool } = app.db
+    const organization = await app.createOrganization()
+    const { id, owner, name } = organization
+    const sourceId = await data.saveSource({}, organization)
+    const runId = await data.createRun(await data.createWorkflow('Orders', null, id))
+    await data.addDelivery(sourceId, { runId })
+    expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
+    const tables = ['deliveries', 'starts', 'workflows', 'webhook_sources']
+    for (const table of tables) {
+      using other = await beginTransaction(pool)
+      await other.query(`SELECT FROM ${table} WHERE organization_id = $1 FOR UPDATE`, [id])
+      for (let batch = 0; batch < 8; batch += 1) await deleteOrganizationRows(app.db)
+      await other.query('COMMIT')
+    }
+    while (await deleteOrganizationRows(app.db));
+    for (const table of tables) {
+      const { rowCount } = await pool.query(`SELECT FROM ${table} WHERE organization_id = $1`, [id])
+      expect([table, rowCount]).toEqual([table, 0])
+    }
+  })
+
+  test('whose rows another transaction has locked does not hold up the deletion of others', async () => {
+    const { pool, prisma } = app.db
+    const [first, second] = [await app.createOrganization(), await app.createOrganization()]
+    await data.saveSource({}, first)
+    for (const { owner, name } of [first, second])
+      expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
+    using other = await beginTransaction(pool)
+    await other.query('SELECT FROM webhook_sources WHERE organization_id = $1 FOR UPDATE', [first.id])
+    const arePurged = async () => {
+      const found = await prisma.organization.findMany({ where: { id: { in: [first.id, second.id] } } })
+      return [first, second].map(({ id }) => found.some((each) => each.id === id && each.purgedAt !== null))
+    }
+    while (!(await arePurged())[1]) await deleteOrganizationRows(app.db)
+    expect(await arePurged()).toEqual([false, true])
+    await other.query('COMMIT')
+    while (await deleteOrganizationRows(app.db));
+    expect(await arePurged()).toEqual([true, true])
+  })
+
   test('takes no account with it of a person who joins another one at the same moment', async () => {
     const [{ owner, member, name }, other] = [await app.createOrganization(), await app.createOrganization()]
     expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AppOrganizationOut, SaveOrganizationIn } from '@workflow-service/contract'
 import {
   type Database,
@@ -224,30 +225,55 @@ const DELETE_PEOPLE = `
   )
   UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`
 
+/** Deleted organizations that are tried in one call: the rows of one that are locked do not hold up the others. */
+const MAX_TRIED = 20
+const LOCKED_PAUSE_MS = 100
+
 /**
  * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns
- * whether there may be more. Several processes may call it at the same time.
+ * whether there may be more; if other transactions have locked all rows that are left, after a pause. Several processes
+ * may call it at the same time.
  *
  * The row of the organization stays: the trigger of its deletion would search all deliveries. Those of its keys stay
  * without their names: API keys are never deleted.
  */
 export async function deleteOrganizationRows(db: Database): Promise<boolean> {
   const { rows } = await db.pool.query<{ id: string }>(
-    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT 1',
+    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT $1',
+    [MAX_TRIED],
   )
-  const [organization] = rows
-  if (!organization) return false
+  if (rows.length === 0) return false
+  for (const { id } of rows) if (await deleteRowsOf(db, id)) return true
+  await sleep(LOCKED_PAUSE_MS)
+  return true
+}
+
+/** Whether something was deleted: rows that another transaction has locked, and those after them, are left. */
+async function deleteRowsOf(db: Database, organizationId: string): Promise<boolean> {
   for (const [table, batch] of Object.entries(DELETED_ROWS)) {
     const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $2'
-    if ((await deleteRows(db, { table, key: 'ctid', where }, batch, organization.id)) > 0) return true
+    const result = await deleteBatch(db, { table, where }, batch, organizationId)
+    if (result !== 'none') return result === 'deleted'
   }
-  const verifications = { table: 'deliveries', key: 'ctid', where: DELETED_VERIFICATIONS }
-  if ((await deleteRows(db, verifications, DELETED_ROWS.deliveries, organization.id)) > 0) return true
+  const verifications = { table: 'deliveries', where: DELETED_VERIFICATIONS }
+  const result = await deleteBatch(db, verifications, DELETED_ROWS.deliveries, organizationId)
+  if (result !== 'none') return result === 'deleted'
   await inTransaction(db, async (client) => {
-    const { rowCount } = await client.query(LOCK_DELETED, [organization.id])
+    const { rowCount } = await client.query(LOCK_DELETED, [organizationId])
     if (rowCount === 0) return
-    await client.query(LOCK_ACCOUNTS, [organization.id])
-    await client.query(DELETE_PEOPLE, [organization.id])
+    await client.query(LOCK_ACCOUNTS, [organizationId])
+    await client.query(DELETE_PEOPLE, [organizationId])
   })
   return true
+}
+
+async function deleteBatch(
+  db: Database,
+  { table, where }: { readonly table: string; readonly where: string },
+  batch: number,
+  organizationId: string,
+): Promise<'deleted' | 'locked' | 'none'> {
+  if ((await deleteRows(db, { table, key: 'ctid', where }, batch, organizationId)) > 0) return 'deleted'
+  const left = await db.pool.query(`SELECT FROM ${table} WHERE ${where} LIMIT $1`, [1, organizationId])
+  return left.rowCount === 0 ? 'none' : 'locked'
 }
