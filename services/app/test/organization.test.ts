@@ -6,12 +6,14 @@ import {
   deleteOrganization,
   deleteOrganizationRows,
   findOneTimeLink,
+  findPrincipals,
   hashApiKey,
   issueApiKey,
   listApiKeys,
   listOrganizations,
   newId,
   operatorOf,
+  prefixOfApiKey,
   revokeApiKey,
   searchEverything,
 } from '@workflow-service/database'
@@ -296,6 +298,18 @@ describe('An organization', () => {
       for (const text of [apiKey.id, apiKey.prefix]) expect(await searchEverything(app.db, viewer, text)).toEqual([])
     },
   )
+
+  test('of a deleted one, made anew, has no key of the old one that was made while it was deleted', async () => {
+    const name = `Acme ${newId()}`
+    const { id } = await createOrganization(app.db, name)
+    await deleteOrganization(app.db, operatorOf(id))
+    // The request of an admin that was under way.
+    const { key } = await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
+    while (await deleteOrganizationRows(app.db));
+    await createOrganization(app.db, name)
+    const found = await findPrincipals(app.db, [prefixOfApiKey(key)!])
+    expect(found).toMatchObject([{ organizationId: id, isSuspended: false, isRevoked: true }])
+  })
 
   test('that is made anew while another process deletes the old one stays', async () => {
     const { id, owner, name } = await app.createOrganization()

@@ -211,7 +211,7 @@ const LOCK_ACCOUNTS = `
   SELECT FROM accounts WHERE id IN (SELECT account_id FROM users WHERE organization_id = $1)
   ORDER BY id FOR NO KEY UPDATE`
 
-// The users are still there for the rest of the statement.
+// The users are still there for the rest of the statement. A key may have been made while the organization was deleted.
 const DELETE_PEOPLE = `
   WITH deleted AS (
     DELETE FROM users WHERE organization_id = $1 RETURNING account_id
@@ -221,7 +221,7 @@ const DELETE_PEOPLE = `
       AND NOT EXISTS (SELECT FROM users WHERE account_id = accounts.id AND organization_id <> $1)
   ),
   renamed_keys AS (
-    UPDATE api_keys SET name = id::text WHERE organization_id = $1
+    UPDATE api_keys SET name = id::text, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1
   )
   UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`
 
