@@ -92,7 +92,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
   {
     name: 'send payloads again',
     intervalMs: 1_000,
-    statements: ['leaseResendJob', 'recordResends', 'deferPausedResends', 'releaseResendJob'],
+    statements: ['leaseResendJob', 'findAskingForApproval', 'recordResends', 'deferPausedResends', 'releaseResendJob'],
     run: sendResendJobs,
   },
   {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   deferPausedResends,
+  findAskingForApproval,
   type LeasedResends,
   leaseResendJob,
   recordResends,
@@ -89,7 +90,11 @@ async function sendJob(
     while (job && job.next.length > 0) {
       const { next }: LeasedResends = job
       const second = untilNextSecond()
-      const results = await Promise.all(next.map((each) => resend(ctx, leased, each, signal)))
+      // The dispatcher takes a payload that an admin sends again for approved. These are not looked at one by one.
+      const asking = await findAskingForApproval(ctx.db, job)
+      const results = await Promise.all(
+        next.map(async (each) => (asking.has(each.deliveryId) ? 'not_sent' : await resend(ctx, leased, each, signal))),
+      )
       // What was not answered is asked for again by the process that continues.
       if (signal.aborted) break
       const paused = results.indexOf('paused')

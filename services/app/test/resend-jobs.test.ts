@@ -308,6 +308,19 @@ describe('Payloads that are sent again together', () => {
     expect(await read(stopped.body.id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
   })
 
+  test('are not sent to a source that asks for approval since the job began, also of who may approve', async () => {
+    for (const order of ['A1', 'A2', 'A3']) await addFailed(order)
+    const ctx = await createContext()
+    const { body } = await create({ source_id: sourceId, per_second: 1 })
+    await sendResendJobs(ctx, AbortSignal.timeout(20_000), async () => {
+      await waitUntil(async () => (await read(body.id)).done > 0 || undefined)
+      await data.app.db.prisma.webhookSource.update({ where: { id: sourceId }, data: { approval: 'always' } })
+    })
+    expect(await read(body.id)).toMatchObject({ status: 'done', not_sent: 2, outcomes: { accepted: 1 } })
+    expect(received()).toEqual(['A1'])
+    await ctx.close()
+  })
+
   test('are, of a member, those of workflows that they see, and so are their jobs', async () => {
     const hidden = await data.createRun(await data.createWorkflow('Salaries', []))
     const secret = await data.addDelivery(sourceId, { runId: hidden, outcome: 'rejected' })

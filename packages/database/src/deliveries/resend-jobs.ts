@@ -5,6 +5,7 @@ import {
   type Db,
   deleteRows,
   inTransaction,
+  listsOf,
   newId,
   type paging,
   type Queryable,
@@ -291,6 +292,21 @@ export async function leaseResendJob(db: Db, owner: string): Promise<LeasedResen
     [owner],
   )
   return rows[0]
+}
+
+/** Those of the deliveries that were not sent again yet, and whose sources ask for an approval now. */
+export async function findAskingForApproval(
+  db: Db,
+  { organizationId, next }: Pick<LeasedResends, 'organizationId' | 'next'>,
+): Promise<ReadonlySet<string>> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT deliveries.id FROM unnest($2::uuid[], $3::uuid[]) AS item (delivery_id, resend_id)
+     JOIN deliveries ON deliveries.id = delivery_id
+     JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = deliveries.source_id
+     WHERE ${NEEDS_APPROVAL} AND (SELECT true FROM deliveries AS sent WHERE sent.id = resend_id) IS NULL`,
+    [organizationId, ...listsOf(next, 'deliveryId', 'resendId')],
+  )
+  return new Set(rows.map(({ id }) => id))
 }
 
 /**
