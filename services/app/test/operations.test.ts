@@ -81,8 +81,9 @@ async function startedEvaluation(world: World) {
 async function versionOf(world: World) {
   const { params } = await savedTrigger(world)
   const { body } = await data.call(world.organization.owner, 'listWorkflowVersions', { params })
-  const [{ id, number } = { id: '', number: 0 }] = body.data
-  return { params: { ...params, version_id: id }, body: { newest: number } }
+  // Without the trigger: a restore of the newest one would change nothing.
+  const [newest, oldest] = [body.data[0], body.data.at(-1)]
+  return { params: { ...params, version_id: oldest?.id ?? '' }, body: { newest: newest?.number ?? 0 } }
 }
 
 async function savedSource({ organization }: World) {

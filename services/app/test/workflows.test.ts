@@ -710,6 +710,10 @@ describe('a version', () => {
     const file = { params: { ...params, file_id: first } }
     expect((await app.call(acme.owner, 'getFile', file)).body.content).toBe('old')
     expect((await versions())[0]).toMatchObject({ number: saved!.number + 3, parts: ['triggers', 'files'] })
+    // Repeated after a lost answer.
+    const events = (await app.auditOf(workflow.id)).length
+    for (const newest of [2, 3]) expect((await restore(saved!.number + newest)).body).toEqual(restored.body)
+    expect(await app.auditOf(workflow.id)).toHaveLength(events)
     const two = await create(acme.owner, { name: 'Two' })
     await app.db.pool.query('UPDATE files SET workflow_id = $2 WHERE id = $1', [first, two.id])
     expect((await restore(saved!.number + 4)).error).toMatchObject({ code: 'id_taken' })

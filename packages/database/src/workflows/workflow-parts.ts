@@ -219,7 +219,8 @@ export async function deleteFile(
 }
 
 /**
- * Gives a workflow the task, triggers and files of one of its versions, which becomes a new version.
+ * Gives a workflow the task, triggers and files of one of its versions, which becomes a new version
+ * unless it is the same as the newest.
  * @param newest The newest version that the person knows.
  * @throws EditRefused, QuotaExceededError
  */
@@ -231,10 +232,14 @@ export async function restoreVersion(
   return await editWorkflow(db, edit, async (tx, before) => {
     const found = await findVersion({ pool: tx }, viewerOf(edit.principal), before.id, versionId)
     if (!found) throw new EditRefused('not_found', { what: 'Version' })
-    const { rows } = await tx.query<{ number: number }>(
-      'SELECT max(number) AS number FROM workflow_versions WHERE workflow_id = $1',
-      [before.id],
+    const { rows } = await tx.query<{ number: number; isSame: boolean }>(
+      `SELECT newest.number, newest.document::text = version.document::text AS "isSame"
+       FROM workflow_versions AS newest, workflow_versions AS version
+       WHERE newest.workflow_id = $1 AND version.id = $2 ORDER BY newest.number DESC LIMIT 1`,
+      [before.id, versionId],
     )
+    // Restored already: the request is repeated, or another person made the same change.
+    if (rows[0]?.isSame) return undefined
     if (rows[0]?.number !== newest) throw new EditRefused('changed_meanwhile', { current: before })
     const { name, description, triggers, files } = found.document
     await tx.prisma.trigger.deleteMany({
