@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import {
+  type Database,
   listEventOrganizations,
   listNoticeOrganizations,
   MAX_WAITING_EVENTS,
@@ -66,6 +67,19 @@ function createContext() {
   const mailLimiter = createLimiter(MAIL_QUOTA, { url: undefined, logger })
   const addressLimiter = createLimiter(ADDRESS_QUOTA, { url: undefined, logger })
   return { ctx: { config, db, logger, mailLimiter, addressLimiter } as unknown as AppServiceContext, lines }
+}
+
+/** Returns the database, for `recordNotices`, that does this before it inserts notices. */
+function whileInserting(db: Database, work: () => Promise<unknown>): Database {
+  const connect = async () => {
+    const client = await db.pool.connect()
+    const query = async (text: string, values: unknown[]) => {
+      if (text.startsWith?.('INSERT INTO notices')) await work()
+      return await client.query(text, values)
+    }
+    return { query, release: (error?: Error) => client.release(error) }
+  }
+  return { ...db, pool: { connect } } as unknown as Database
 }
 
 const list = async () => (await data.call(organization.admin, 'getNotices')).body.data
@@ -244,20 +258,29 @@ describe('Notices', () => {
     isRefusing = true
     const { version } = (await data.call(owner, 'listUsers')).body.data.find(({ id: of }) => of === member.userId)!
     const deactivation = { params: { user_id: member.userId }, body: { is_deactivated: true, version } }
-    const connect = async () => {
-      const client = await db.pool.connect()
-      const query = async (text: string, values: unknown[]) => {
-        if (text.startsWith?.('INSERT INTO notices')) await data.call(owner, 'saveUser', deactivation)
-        return await client.query(text, values)
-      }
-      return { query, release: (error?: Error) => client.release(error) }
-    }
-    await recordNotices({ ...db, pool: { connect } } as unknown as typeof db, id, true)
+    const deactivate = () => data.call(owner, 'saveUser', deactivation)
+    await recordNotices(whileInserting(db, deactivate), id, true)
     const ofMember = 'WHERE organization_id = $1 AND user_id = $2'
     await db.pool.query(`UPDATE notices SET next_at = now() ${ofMember}`, [id, member.userId])
     await takeDueNotices(db, 100, true)
     const { rows } = await db.pool.query(`SELECT attempts FROM notices ${ofMember}`, [id, member.userId])
     expect(rows).toEqual([{ attempts: 0 }])
+  })
+
+  test('that are made while the address of a person changes are sent to the new one', async () => {
+    const { db } = data.app
+    const { member, id } = organization
+    await data.call(member, 'saveMyNotices', { body: { kinds: ['failures'] } })
+    await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
+    isRefusing = true
+    const email = `new-${newId()}@acme.test`
+    // As the use of a link, which finds no notice that waits.
+    const change = () => db.prisma.user.update({ where: { id: member.userId }, data: { email } })
+    await recordNotices(whileInserting(db, change), id, true)
+    await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
+    const due = await takeDueNotices(db, 100, true)
+    expect(due.filter(({ userId }) => userId === member.userId)).toMatchObject([{ recipient: email }])
+    expect((await list()).map(({ recipient }) => recipient)).toEqual([email])
   })
 
   test('of a suspended organization are neither made nor sent, and a test says so', async () => {

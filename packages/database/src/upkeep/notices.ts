@@ -196,12 +196,13 @@ const MAX_OF_ORGANIZATION = 4
 
 /**
  * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by email only if the
- * caller has a mail server, and the person has access: one may have been made while the person lost it. Those of
- * suspended organizations wait, and those of `busy` ones.
+ * caller has a mail server, and the person has access: one may have been made while the person lost it, or got another
+ * address. Those of suspended organizations wait, and those of `busy` ones.
  */
 export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, busy: readonly string[] = []) {
   const { rows } = await db.pool.query<DueNotice>(
-    `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute'
+    `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute',
+       recipient = coalesce((SELECT email FROM users WHERE users.id = user_id), recipient)
      WHERE id = ANY (ARRAY(
        SELECT due.id FROM (
          SELECT DISTINCT organization_id AS id FROM notices
