@@ -116,8 +116,10 @@ async function trySending(
   const ofOrganization = `${address}:${organizationId}`
   const counted = await mailLimiter.consume(ofOrganization)
   const countedInAll = counted.isAllowed ? await addressLimiter.consume(address) : counted
-  if (!countedInAll.isAllowed)
+  if (!countedInAll.isAllowed) {
+    if (counted.isAllowed) mailLimiter.giveBack(ofOrganization, counted)
     return `The address has got ${(counted.isAllowed ? ADDRESS_QUOTA : MAIL_QUOTA).limit} emails within an hour: it gets no more for now.`
+  }
   const transport = createTransport({
     url: smtp.url.href,
     // A proxy that is on the way could leave STARTTLS out of what the server offers.
