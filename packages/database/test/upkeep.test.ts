@@ -273,6 +273,27 @@ describe('old runs', () => {
     expect(await usage()).toEqual([{ succeeded: 2, running: 1 }])
   })
 
+  test('are counted by how they ended, also those whose payload waited for an approval for 7 days', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '8 days'`)
+    const { startId } = await start(db, startable)
+    await db.pool.query(
+      `UPDATE starts SET status = 'waiting', created_at = now() - interval '170 hours' WHERE id = $1`,
+      [startId],
+    )
+    const usage = async () => {
+      await db.pool.query(`UPDATE usage_rollups SET rolled_up_at = now() - interval '1 hour'`)
+      await rollUpUsage(db)
+      const { buckets } = await readUsage(db, admin(), { by: 'workflow', since: new Date(Date.now() - 8 * 86_400_000) })
+      return buckets.map(({ starts }) => starts).filter((starts) => Object.keys(starts).length > 0)
+    }
+    expect(await usage()).toEqual([{ waiting: 1 }])
+    await db.pool.query(
+      `UPDATE starts SET status = 'failed', error = 'approval_expired: No.', finished_at = now() WHERE id = $1`,
+      [startId],
+    )
+    expect(await usage()).toEqual([{ failed: 1 }])
+  })
+
   test('that were deleted keep what they cost in the usage, also when as many others of their hour are left', async () => {
     await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
     const run = await endedRun(3)

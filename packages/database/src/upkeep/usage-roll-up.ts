@@ -1,3 +1,4 @@
+import { APPROVAL_DAYS } from '@workflow-service/contract'
 import { type Db, inTransaction, NIL_UUID, withAdvisoryLock } from '../connection/index.ts'
 import { organizationPages } from './organization-pages.ts'
 import { countPeriod, HOUR_MS, type Period, type UsageRow } from './usage-count.ts'
@@ -10,8 +11,8 @@ const DELAY_MINUTES = 2
 
 const MAX_HISTORY_DAYS = 92
 
-/** Until then, an hour with runs that had not ended is rolled up again. */
-const REPEAT_DAYS = 7
+/** Until then, an hour with runs that had not ended is rolled up again: longer than a payload waits for an approval. */
+const REPEAT_DAYS = APPROVAL_DAYS + 1
 
 /**
  * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was
