@@ -356,6 +356,44 @@ test('The search finds by name what the person may see', async () => {
   for (const text of ['žebrass', lookupId]) expect(await found(other.owner, text)).toEqual([])
 })
 
+test('The search finds first what begins with the text, also where more contain it than are shown', async () => {
+  const { pool } = data.app.db
+  const organization = await data.app.createOrganization()
+  const { id, admin } = organization
+  const names = [...Array.from({ length: 9 }, (_, n) => `Archive of Quokka ${n}`), 'Quokka orders', 'Quokka']
+  const body = { scopes: ['read'], expires_at: null }
+  for (const name of names) {
+    await data.createWorkflow(name, null, id)
+    await data.saveSource({ name }, organization)
+    await data.call(admin, 'createApiKey', { body: { ...body, id: newId(), name } })
+    await pool.query(
+      `INSERT INTO lookups (id, organization_id, name, name_key, kind, url, tools)
+       VALUES ($1, $2, $3, lower($3), 'http', 'https://x.test', '[]')`,
+      [newId(), id, `${name} look-up`],
+    )
+  }
+  await pool.query('UPDATE api_keys SET created_at = created_at - interval $$1 hour$$ WHERE name = $1', ['Quokka'])
+  const person = { id: newId(), email: 'z@acme.test', first_name: 'Quokka', last_name: '', role: 'member' }
+  await data.call(admin, 'createUser', { body: person })
+  for (let n = 0; n < 9; n += 1) {
+    const other = { ...person, id: newId(), email: `a${n}@acme.test`, first_name: `The Quokka ${n}` }
+    await data.call(admin, 'createUser', { body: other })
+  }
+  const { body: answer } = await data.call(admin, 'search', { query: { q: 'quokka' } })
+  const first = answer.data.slice(0, 9).map(({ kind, title }) => `${kind} ${title}`)
+  expect(first.toSorted()).toEqual([
+    'api_key Quokka',
+    'api_key Quokka orders',
+    'lookup Quokka look-up',
+    'lookup Quokka orders look-up',
+    'user Quokka',
+    'webhook_source Quokka',
+    'webhook_source Quokka orders',
+    'workflow Quokka',
+    'workflow Quokka orders',
+  ])
+})
+
 test('The search finds anything by its id, and runs and deliveries by their request', async () => {
   const { admin, member } = data.app.organization
   const other = await data.app.createOrganization()

@@ -20,7 +20,8 @@ export async function searchEverything(db: Db, viewer: Viewer, text: string): Pr
   return found.length > 0 ? found : await findByRequestId(db, viewer, wanted)
 }
 
-// The search index finds the workflows; it also finds those whose description contains the text.
+// The search index finds the workflows; it also finds those whose description contains the text. Of many, those that
+// begin with the text are left, which are shown first.
 const FIND_BY_NAME = `
   (
     SELECT 'workflow' AS kind, id, name AS title, CASE WHEN is_active THEN 'Active' ELSE 'Inactive' END AS detail
@@ -31,27 +32,29 @@ const FIND_BY_NAME = `
         AND organization_id = $1 AND strpos(split_part(search_text, '\uffff', 1), $3) > 0
     ) AS workflow
     WHERE ${isVisible('workflow', '$2')}
-    LIMIT ${MAX_BY_NAME}
+    ORDER BY strpos(search_text, $3) > 1, char_length(name), id LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
     SELECT 'webhook_source', id, name, endpoint_url FROM webhook_sources
-    WHERE organization_id = $1 AND deleted_at IS NULL AND strpos(name_key, $5) > 0 ORDER BY name_key LIMIT ${MAX_BY_NAME}
+    WHERE organization_id = $1 AND deleted_at IS NULL AND strpos(name_key, $5) > 0
+    ORDER BY strpos(name_key, $5) > 1, name_key LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
     SELECT 'lookup', id, name, url FROM lookups
-    WHERE organization_id = $1 AND strpos(name_key, $5) > 0 ORDER BY name_key LIMIT ${MAX_BY_NAME}
+    WHERE organization_id = $1 AND strpos(name_key, $5) > 0
+    ORDER BY strpos(name_key, $5) > 1, name_key LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
     SELECT 'user', users.id, ${USER_NAME}, users.email FROM users
     WHERE users.organization_id = $1
       AND strpos(lower(concat_ws(' ', users.first_name, users.last_name, users.email) COLLATE "default"), lower($4)) > 0
-    ORDER BY users.email LIMIT ${MAX_BY_NAME}
+    ORDER BY strpos(lower(${USER_NAME} COLLATE "default"), lower($4)) = 1 DESC, users.email LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
     SELECT 'api_key', id, name, prefix FROM api_keys AS key
     WHERE organization_id = $1 AND $2::uuid IS NULL AND ${IS_OWN_KEY}
       AND (strpos(lower(name), lower($4)) > 0 OR starts_with($4, prefix) OR starts_with(prefix, $4))
-    ORDER BY created_at DESC, id DESC LIMIT ${MAX_BY_NAME}
+    ORDER BY strpos(lower(name), lower($4)) = 1 DESC, created_at DESC, id DESC LIMIT ${MAX_BY_NAME}
   )`
 
 async function findByName(db: Db, viewer: Viewer, text: string): Promise<Found[]> {
