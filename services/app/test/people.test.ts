@@ -573,6 +573,26 @@ describe('A sign-in in another organization', () => {
   })
 })
 
+const confirm = (token: string) => app.call(token, 'confirmPassword', { body: { password: PASSWORD } })
+
+test('A sign-in that ends while it is confirmed or enters another organization does neither, also in the audit log', async () => {
+  for (const change of [confirm, switchTo]) {
+    const { a, b, person } = await personOfTwo()
+    using ending = await beginTransaction(app.db.pool)
+    await ending.query('DELETE FROM sign_ins WHERE account_id = $1', [person.accountId])
+    const changing = change(person.token, b.id)
+    await untilLocked(app.db.pool)
+    await ending.query('COMMIT')
+    expect((await changing).error.code).toBe('unauthorized')
+    for (const { owner } of [a, b]) {
+      const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'account.' } })
+      expect(body.data).toEqual([])
+    }
+    const where = { id: person.accountId }
+    expect(await app.db.prisma.account.findUnique({ where })).toMatchObject({ lastOrganizationId: null })
+  }
+})
+
 const newEmail = () => `${newId()}@proven.test`
 
 describe('An email address', () => {
@@ -642,7 +662,11 @@ describe('An email address', () => {
     const ofUser = { kind: 'email', email: a.member.email.toUpperCase() }
     expect((await askForLink(a.admin, person.userId, ofUser)).error.code).toBe('email_taken')
     const token = await linkFor(a.admin, person.userId, { kind: 'email', email: b.member.email })
-    expect((await accept(token)).error.code).toBe('email_taken')
+    const { error } = await accept(token)
+    expect(error).toMatchObject({
+      code: 'email_taken',
+      message: expect.stringContaining('Ask for a link with another'),
+    })
     expect(await isOpen(token)).toBe(true)
     expect(await emailsOf(person)).toEqual({ email: person.email, users: [person.email] })
     // Who tries addresses is seen where their accounts are, and is stopped like who guesses passwords.

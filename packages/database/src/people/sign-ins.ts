@@ -170,18 +170,22 @@ export async function endSignIn(db: Database, signInId: string, request: Audited
   })
 }
 
-/** Notes that the person has confirmed with the password. */
-export async function confirmSignIn(db: Database, request: AuditedRequest): Promise<void> {
-  await inPrismaTransaction(db, async (tx) => {
+/** Notes that the person has confirmed with the password. Resolves to false if the sign-in was ended meanwhile. */
+export async function confirmSignIn(db: Database, request: AuditedRequest): Promise<boolean> {
+  return await inPrismaTransaction(db, async (tx) => {
     // By the database's clock, by which the confirmation ends.
-    await tx.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [request.principal.signInId])
+    const confirmed = await tx.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [
+      request.principal.signInId,
+    ])
+    if (confirmed.rowCount === 0) return false
     await recordAuditEvent(tx, { ...request, action: 'account.confirmed' })
+    return true
   })
 }
 
 /**
  * Makes another organization of the person the one in which the person works. `signed_out`: this sign-in was ended
- * there. Resolves to undefined if it is none of the person's.
+ * there, or meanwhile. Resolves to undefined if it is none of the person's.
  */
 export async function switchOrganization(
   db: PrismaDb,
@@ -200,9 +204,11 @@ export async function switchOrganization(
     if (!found) return undefined
     if (!found.mayEnter) return 'signed_out'
     // Before the sign-in, as where the password changes.
-    await tx.prisma.account.updateMany({ where: { id: accountId }, data: { lastOrganizationId: organizationId } })
+    await tx.query('SELECT FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId])
     // Whether the person may be there is read again with each request.
-    await tx.prisma.signIn.updateMany({ where: { id: signInId }, data: { organizationId } })
+    const { count } = await tx.prisma.signIn.updateMany({ where: { id: signInId }, data: { organizationId } })
+    if (count === 0) return 'signed_out'
+    await tx.prisma.account.updateMany({ where: { id: accountId }, data: { lastOrganizationId: organizationId } })
     await recordAuditEvent(tx, {
       principal: { organizationId, userId: found.userId, name, address },
       action: 'account.signed_in',

@@ -57,7 +57,7 @@ export function meHandlers(ctx: AppServiceContext) {
         return (await verifying(verifyPassword(principal, body.password, find))).isRight || undefined
       })
       if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
-      await confirmSignIn(ctx.db, request)
+      if (!(await confirmSignIn(ctx.db, request))) throw notSignedIn()
       return await readAgain(principal)
     },
     listSignIns: async ({ principal }) => ({ data: await listSignIns(ctx.db, principal) }),
