@@ -100,8 +100,9 @@ async function useLink(
       if (!account) throw linkNotUsable()
       const { id: accountId, passwordHash } = await checkAccount(ctx, request, account.email, password)
       const used = await acceptEmail(ctx.db, token, link, { accountId, passwordHash }, request)
-      if (used === 'email_taken' && link.newEmail !== null) await countProbe(ctx, request, link.newEmail)
-      return used
+      if (used !== 'email_taken' || link.newEmail === null) return used
+      await countProbe(ctx, request, link.newEmail)
+      throw new ApiError('email_taken', 'This email address is used already. Ask for a link with another one.')
     }
     default:
       throw linkNotUsable()
