@@ -323,6 +323,22 @@ test('a listener reconnects by itself after its connection broke, says that noti
   expect(heard.notices).toEqual([{ organizationId: id, topics: ['users'] }])
 })
 
+test('a page that opens before its listener hears notices learns, once it does, that some may be lost', async () => {
+  const heard = { states: [] as string[], gaps: [] as number[] }
+  const listener = listenToChanges({
+    url: database.url,
+    applicationName: 'notices-late',
+    onNotice: () => {},
+    onGap: () => heard.gaps.push(heard.states.length),
+    onState: (state) => heard.states.push(state),
+  })
+  listeners.push(listener)
+  await listener.addPage()
+  expect(heard).toEqual({ states: [], gaps: [] })
+  await waitUntil(() => heard.states.includes('up'))
+  expect(heard.gaps).toEqual([1])
+})
+
 const countRunners = async () => (await database.db.pool.query('SELECT FROM runners')).rowCount
 
 test('the lock of a runner is free as soon as its connection is gone, also for several that ask', async () => {

@@ -64,7 +64,11 @@ test('The stream of events is refused beyond 12 of a person', async () => {
 })
 
 test('The stream of events ends at once when the application stops', async () => {
+  const countListening = () => app.logLines.filter(({ msg }) => msg === 'change_notice.listening').length
+  await waitUntil(() => countListening() > 0)
+  const before = countListening()
   const another = await app.startAnother()
+  await waitUntil(() => countListening() > before)
   const stream = await openStream(app.organization.owner, another.url)
   await another.stop()
   await waitUntil(() => stream.hasEnded)

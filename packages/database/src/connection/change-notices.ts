@@ -82,8 +82,8 @@ const MAX_RECONNECT_MS = 5_000
 const PING_INTERVAL_MS = 15_000
 
 /**
- * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: notices may be
- * lost.
+ * Listens on a connection of its own, and reconnects without end. After a reconnect, and once it is connected if a page
+ * has opened before, `onGap` is called: notices may be lost.
  */
 export function listenToChanges(options: {
   url: string
@@ -152,7 +152,7 @@ export function listenToChanges(options: {
     if (isDown) return
     delayMs = FIRST_RECONNECT_MS
     onState('up')
-    if (hasBeenUp) onGap()
+    if (hasBeenUp || pages > 0) onGap()
     hasBeenUp = true
     ping = setInterval(() => void query?.('SELECT 1'), PING_INTERVAL_MS).unref()
   }
