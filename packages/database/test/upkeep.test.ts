@@ -9,6 +9,8 @@ import {
   appendSteps,
   claimDeliveries,
   createSession,
+  deleteOrganization,
+  deleteOrganizationRows,
   type Database,
   endWorkAfterRestore,
   findRunPrompts,
@@ -22,6 +24,7 @@ import {
   listVisibleRuns,
   newId,
   OPERATOR,
+  operatorOf,
   purgeDeletedWorkflows,
   readOverview,
   readUsage,
@@ -333,6 +336,24 @@ describe('old runs', () => {
 })
 
 describe('the usage', () => {
+  test('has nothing of an organization that was deleted while it was counted', async () => {
+    const { organizationId, workflowId } = startable
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
+    await endedRun(3)
+    let isDeleted = false
+    const pace = async () => {
+      if (isDeleted) return
+      isDeleted = true
+      await deleteOrganization(db, operatorOf(organizationId))
+      while (await deleteOrganizationRows(db));
+    }
+    await rollUpUsage(db, { pace })
+    // Of a trial that was under way.
+    const answers = [{ model: 'm', tokens: 2, cost: 7 }]
+    await upkeep.countTrial(db, { organizationId, workflowId, answers })
+    expect(await db.pool.query('SELECT FROM usage_hours')).toMatchObject({ rowCount: 0 })
+  })
+
   afterEach(() => void jest.useRealTimers())
 
   test.each([-1, 1, 24])(

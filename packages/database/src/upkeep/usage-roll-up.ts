@@ -131,14 +131,14 @@ async function writeHour(db: Db, organizationId: string, hour: Date, rows: reado
            OR measure = 'deliveries' AND (kind IN ('workflow', 'api_key') OR label IN ('in_flight', 'unknown')))`,
       [organizationId, hour],
     )
-    // The organization may be deleted meanwhile.
+    // The organization may be deleted meanwhile, with what was counted before.
     await client.query(
       `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count, sum_ms, tokens, cost_micros)
        SELECT organization.id, kind, $2, thing_id, measure, label, count, sum_ms, tokens, cost_micros
        FROM json_to_recordset($3::json)
          AS row (kind text, thing_id uuid, measure text, label text, count bigint, sum_ms bigint, tokens bigint,
            cost_micros bigint)
-       JOIN organizations AS organization ON organization.id = $1
+       JOIN organizations AS organization ON organization.id = $1 AND organization.deleted_at IS NULL
        ON CONFLICT (organization_id, kind, hour, thing_id, measure, label)
          DO UPDATE SET (count, sum_ms, tokens, cost_micros)
            = (greatest(excluded.count, usage_hours.count), greatest(excluded.sum_ms, usage_hours.sum_ms),
@@ -155,7 +155,7 @@ interface TrialUsage {
   readonly answers: readonly { readonly model: string; readonly tokens: number; readonly cost: number }[]
 }
 
-/** Adds what a trial used to the hour in which it ended. */
+/** Adds what a trial used to the hour in which it ended, unless its organization was deleted meanwhile. */
 export async function countTrial(db: Db, { organizationId, workflowId, answers }: TrialUsage): Promise<void> {
   if (answers.length === 0) return
   await db.pool.query(
@@ -164,6 +164,7 @@ export async function countTrial(db: Db, { organizationId, workflowId, answers }
      FROM json_to_recordset($3::json) AS answer (model text, tokens bigint, cost bigint)
      CROSS JOIN LATERAL (VALUES ('organization', '${NIL_UUID}'::uuid, ''), ('workflow', $2, ''),
        ('api_key', '${NIL_UUID}', ''), ('model', '${NIL_UUID}', answer.model)) AS counted (kind, thing_id, label)
+     WHERE (SELECT deleted_at FROM organizations WHERE id = $1) IS NULL
      GROUP BY kind, thing_id, label
      ON CONFLICT (organization_id, kind, hour, thing_id, measure, label) DO UPDATE
        SET (count, tokens, cost_micros) = (usage_hours.count + excluded.count, usage_hours.tokens + excluded.tokens,
