@@ -99,6 +99,16 @@ describe('a look-up', () => {
     expect(server.requests[1]?.conversation.messages[1]?.calls[0]?.arguments).toEqual(args)
   })
 
+  test('keeps both values of an argument that a model gives under its alias and its name', async () => {
+    const schema = { type: 'object', properties: { 'page[size]': { type: 'integer' } } }
+    const lookup = { ...lookups[0]!, tools: [{ name: 'find', parameters: schema }] }
+    const args = { 'page[size]': 5, page_size: 6 }
+    const call = { toolCalls: [{ name: 'look_up_customers_find', arguments: args }] }
+    const { run, agent } = await prepare([call, send], { lookups: [lookup] })
+    await run.execute(agent)
+    expect(run.lookedUp).toMatchObject([{ tool: 'find', arguments: args }])
+  })
+
   test('has arguments without references, also if its server made them lead to themselves, nowhere or to very much', async () => {
     const { tools } = lookups[0]!
     const size = { type: 'integer' }

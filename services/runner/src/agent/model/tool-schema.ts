@@ -62,7 +62,7 @@ export function toLookupSchema(parameters: JsonSchema): ToolSchema {
     },
     toPayload(args) {
       if (realNames.size === 0) return args
-      return Object.fromEntries(Object.entries(args).map(([name, value]) => [realNames.get(name) ?? name, value]))
+      return Object.fromEntries(Object.entries(args).map(([name, value]) => [realNameOf(name, args, realNames), value]))
     },
   }
 }
@@ -223,12 +223,19 @@ function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<stri
   if (!properties || Object.keys(properties).length === 0) return value
   return Object.fromEntries(
     Object.entries(value).map(([alias, item]) => {
-      const real = realNames.get(alias)
-      // With both of them, one of the values would be lost: the alias stays, which the check of the payload refuses.
-      const name = real === undefined || Object.hasOwn(value, real) ? alias : real
+      const name = realNameOf(alias, value, realNames)
       return [name, Object.hasOwn(properties, name) ? restore(item, properties[name]!, realNames) : (item as unknown)]
     }),
   )
+}
+
+/**
+ * The real name of a field of the value. With both of them, one of the values would be lost: the alias stays, which the
+ * check of the payload, or the server of a look-up, refuses.
+ */
+function realNameOf(alias: string, value: object, realNames: ReadonlyMap<string, string>): string {
+  const real = realNames.get(alias)
+  return real === undefined || Object.hasOwn(value, real) ? alias : real
 }
 
 /** Whether they are fields, each name once: an object would keep the last value of a name and lose the others. */
