@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { reject } from './check-request.ts'
 import { openAiChat } from './openai-chat.ts'
 import * as turn from './turn.ts'
@@ -7,16 +8,16 @@ export const openAiResponses: turn.ModelProtocol = {
   name: 'openai',
   path: /\/responses$/,
   allowsBlankTexts: true,
-  read({ body }) {
+  read({ body, headers }) {
     const { input, tools = [] } = body as unknown as Request
     return {
-      messages: input.map(readItem),
+      messages: input.map((item) => readItem(item, headers)),
       tools: tools.map(({ name, description, parameters: schema }) => ({ name, description, schema })),
     }
   },
-  whole: (speech, request) => toResponse(speech, request, toItems(speech)),
+  whole: (speech, request) => toResponse(speech, request, toItems(speech, request)),
   stream(speech, request) {
-    const items = toItems(speech)
+    const items = toItems(speech, request)
     const response = toResponse(speech, request, items)
     const started = { ...response, status: 'in_progress', output: [], usage: null, incomplete_details: null }
     const events = [
@@ -47,7 +48,15 @@ interface Content {
   readonly file_data?: string
 }
 
-function readItem(item: InputItem): turn.ReadRequest['messages'][number] {
+/** Reasoning is encrypted for the account that asked. */
+function encryptedFor({ authorization = '' }: turn.IncomingModelRequest['headers']): string {
+  return createHash('sha256').update(authorization).digest('base64')
+}
+
+function readItem(
+  item: InputItem,
+  headers: turn.IncomingModelRequest['headers'],
+): turn.ReadRequest['messages'][number] {
   if (item.type === 'function_call') {
     return { role: 'assistant', parts: [turn.readCall(item.call_id, item.name, item.arguments)] }
   }
@@ -56,6 +65,9 @@ function readItem(item: InputItem): turn.ReadRequest['messages'][number] {
   }
   if (item.type === 'reasoning') {
     if (!item.encrypted_content) reject('Items are not persisted when `store` is set to false.')
+    if (item.encrypted_content !== encryptedFor(headers)) {
+      reject('The encrypted content could not be verified: organization_id did not match the target organization.')
+    }
     return { role: 'assistant', parts: [] }
   }
   if (item.type !== undefined) reject('Item not found.')
@@ -90,11 +102,11 @@ function toEvents(item: OutputItem, output_index: number): { type: string; [key:
   ]
 }
 
-function toItems(speech: turn.ModelSpeech): OutputItem[] {
+function toItems(speech: turn.ModelSpeech, { headers }: turn.IncomingModelRequest): OutputItem[] {
   return turn.partsOf(speech).map((part) => {
     if (part.kind === 'reasoning') {
       const summary = [{ type: 'summary_text', text: part.text }]
-      return { type: 'reasoning', id: turn.newId('rs_'), summary, encrypted_content: 'ZW5jcnlwdGVk' }
+      return { type: 'reasoning', id: turn.newId('rs_'), summary, encrypted_content: encryptedFor(headers) }
     }
     if (part.kind === 'text') {
       const content =

@@ -93,6 +93,22 @@ describe('a model whose API is unavailable', () => {
     },
   )
 
+  test.each([true, false])(
+    'is replaced by the same model of another account, which cannot read its reasoning, streaming: %s',
+    async (isStreaming) => {
+      const server = await startModelServer({ turns: [{ ...send, reasoning: 'Well.' }, limitedTurn], otherwise: done })
+      const config = modelConfig({ provider: 'openai', baseUrl: server.baseUrl, isStreaming })
+      const configs = [
+        { ...config, name: 'main' },
+        { ...config, name: 'spare', apiKey: 'sk-other' },
+      ]
+      const run = startRun()
+      await run.execute(createModelAgent(configs, {}, createClock(0)))
+      expect(server.violations).toEqual([])
+      expect(run.dataOf('model_answer').map(({ model_name: name }) => name)).toEqual(['main', 'spare'])
+    },
+  )
+
   test('is replaced only by a fallback that the organization may use', async () => {
     const broken = await startModelServer({ otherwise: { failure: 'status', status: 401 } })
     const [foreign, own] = [await startModelServer({ otherwise: done }), await startModelServer({ otherwise: done })]

@@ -44,6 +44,7 @@ import {
   isInterrupted,
   isUnusable,
 } from './run-ending.ts'
+import { MODEL_PROVIDERS } from './providers.ts'
 import { selectSources } from './select-sources.ts'
 import { deliver, listUncertain, sendAgain } from './send-payload.ts'
 import {
@@ -278,7 +279,7 @@ function firstSteps(
 
 /** Asks for the next answer, and writes it to the journal. */
 async function askModel(ctx: ModelRun, prompt: ModelPrompt): Promise<void> {
-  const { run, steps, config, model } = ctx
+  const { run, steps, config } = ctx
   const instructions = formatSystemText({
     ...run.run.workflow,
     instructions: prompt.instructions?.text ?? '',
@@ -289,7 +290,7 @@ async function askModel(ctx: ModelRun, prompt: ModelPrompt): Promise<void> {
   const tools = prompt.toolbox.definitions
   await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))
   const { files, release } = await attachFiles(run, config, prompt.attached)
-  const messages = toMessages(message, ofModel(steps.all, model))
+  const messages = toMessages(message, ofModel(ctx))
   const question: ModelQuestion = { instructions, messages, tools, files }
   const cost = costOfNextAnswer(ctx, listAnswers(steps).length + 1)
   const answered = await askWithRetries(ctx, question, cost).finally(release)
@@ -300,11 +301,17 @@ async function askModel(ctx: ModelRun, prompt: ModelPrompt): Promise<void> {
 }
 
 /**
- * The steps without what only the models that gave the answers understand: reasoning, and data such as its signatures.
+ * The steps without what only the models, or accounts, that gave the answers understand: reasoning, and data such as
+ * its signatures.
  */
-function ofModel(steps: AgentSteps['all'], model: string): AgentSteps['all'] {
-  return steps.map((step) => {
-    if (step.kind !== 'model_answer' || step.data.model === model) return step
+function ofModel({ steps, model, config }: ModelRun): AgentSteps['all'] {
+  const { name, isOwnKey = false, provider } = config
+  const isOfAnyAccount = !MODEL_PROVIDERS[provider].hasReasoningOfAccount
+  return steps.all.map((step) => {
+    if (step.kind !== 'model_answer') return step
+    const { model: by, model_name: byName = by, key_of: keyOf } = step.data
+    const isOfAccount = byName === name && (keyOf === 'organization') === isOwnKey
+    if (by === model && (isOfAnyAccount || isOfAccount)) return step
     const parts = step.data.parts.flatMap((part) => {
       const { provider_options: _options, ...rest } = part
       return rest.type === 'reasoning' ? [] : [rest]

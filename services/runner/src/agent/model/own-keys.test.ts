@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { createCapturedLogger, type ModelTurn } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { OwnModelKey } from '../agent.ts'
-import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { end, PROVIDERS } from '../../../test/support/model-agent.ts'
+import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { callTool, end, PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -43,6 +43,20 @@ describe('a key of an organization’s own', () => {
       expect(JSON.stringify([own.steps, own.prompts])).not.toContain(OWN)
     },
   )
+
+  test('continues a run that the key of the service began, whose reasoning another account cannot read', async () => {
+    const turns: ModelTurn[] = [{ ...callTool('send_to_order_intake', { message: 'hello' }), reasoning: 'Well.' }]
+    const { server, config } = await startModel(end(), { provider: 'openai' })
+    server.script(...turns)
+    const options: InMemoryRunOptions = { sources }
+    const run = createInMemoryRun(options)
+    expect(await run.crashAt(createModelAgent([config]), 3)).toBe(true)
+    options.modelKeys = [ownKey()]
+    await run.execute(createModelAgent([config]))
+    expect(server.violations).toEqual([])
+    expect(run.dataOf('model_answer').map(({ key_of: of }) => of)).toEqual([undefined, 'organization'])
+    expect(run.sent).toHaveLength(1)
+  })
 
   test.each([
     [401, 'invalid', 'an admin enters another one, or removes it'],

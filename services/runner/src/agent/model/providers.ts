@@ -16,6 +16,8 @@ interface Provider {
   readonly fixedOptions?: RequestOptions
   /** Whether its API makes functions strict unless they say otherwise, and then requires every field. */
   readonly hasStrictTools?: boolean
+  /** Whether its API refuses reasoning that it gave to another account, which it encrypts for that. */
+  readonly hasReasoningOfAccount?: boolean
   /** How a request marks the end of a prefix to cache; without it, the provider caches by itself or not at all. */
   readonly cacheMark?: (modelName: string) => RequestOptions | undefined
   /** The API's own base URL. */
@@ -41,6 +43,7 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
     // journal.
     fixedOptions: { store: false },
     hasStrictTools: true,
+    hasReasoningOfAccount: true,
     baseUrl: () => 'https://api.openai.com/v1',
     async createModel({ modelName }, options) {
       const { createOpenAI } = await import('@ai-sdk/openai')
