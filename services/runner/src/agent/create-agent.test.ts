@@ -59,6 +59,28 @@ describe('the agent that the settings select', () => {
     expect(server?.requests).toHaveLength(1)
   })
 
+  test.each([
+    ['its code', 1],
+    ["its provider's package", 3],
+  ])('has %s loaded again after that failed, such as without free file descriptors', async (_what, failing) => {
+    const { defaultModel, models } = await withModel(idle)
+    const model = { ...models.get(defaultModel)! }
+    const { baseUrl } = model
+    let reads = 0
+    Object.defineProperty(model, 'baseUrl', {
+      get() {
+        reads += 1
+        if (reads === failing) throw new Error('EMFILE: too many open files')
+        return baseUrl
+      },
+    })
+    const agent = createAgent({ defaultModel, models: new Map([[defaultModel, model]]) })
+    const run = startRun()
+    await expect(run.execute(agent)).rejects.toThrow('EMFILE')
+    await run.execute(agent)
+    expect(server?.requests).toHaveLength(1)
+  })
+
   test('lets the built-in agent finish a run that it began', async () => {
     const run = startRun()
     expect(await run.crashAt(builtin, 1)).toBe(true)

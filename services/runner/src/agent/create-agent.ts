@@ -11,9 +11,11 @@ import type { AgentHooks } from './model/model-agent.ts'
  */
 export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent {
   const modelAgents = new Map<string, Promise<Agent>>()
-  const agentOf = (model: ModelConfig): Promise<Agent> => {
-    const agent = modelAgents.get(model.name) ?? loadModelAgent(listFallbacks(config, model), hooks)
+  const load = (model: ModelConfig): Promise<Agent> => {
+    const agent = loadModelAgent(listFallbacks(config, model), hooks)
     modelAgents.set(model.name, agent)
+    // A process without free file descriptors, for example, may load it at the next attempt.
+    agent.catch(() => modelAgents.delete(model.name))
     return agent
   }
   return async (run) => {
@@ -34,7 +36,7 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
       const text = `The workflow uses the model ${chosen}, which this service does not have; choose another one`
       return fail('model_not_offered', `No model ${chosen} for this organization in AGENT_MODELS`, text)
     }
-    return (await agentOf(model))(run)
+    return (await (modelAgents.get(chosen) ?? load(model)))(run)
   }
 }
 

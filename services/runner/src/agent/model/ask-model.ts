@@ -23,6 +23,12 @@ export function createAskModel(
   tracing: Tracing = NO_TRACING,
 ): AskModel {
   let providerModel: ReturnType<typeof createProviderModel> | undefined
+  const loadModel = (): ReturnType<typeof createProviderModel> => {
+    const loading = createProviderModel(config, send)
+    // As with the agent's own code, the next request loads it again.
+    loading.catch(() => (providerModel = undefined))
+    return loading
+  }
   const ask: AskModel = async ({ files = [], messages, ...question }, abort) => {
     const deadline = AbortSignal.timeout(config.timeoutMs)
     const inputs: string[] = []
@@ -30,7 +36,7 @@ export function createAskModel(
       ...question,
       messages: attachToFirst(messages, files),
       model: wrapLanguageModel({
-        model: await (providerModel ??= createProviderModel(config, send)),
+        model: await (providerModel ??= loadModel()),
         middleware: [adaptRequests(config), readToolCalls(inputs)],
       }),
       // The agent retries instead: it writes retries to the journal and can be interrupted.
