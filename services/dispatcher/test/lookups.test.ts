@@ -363,6 +363,21 @@ describe('a look-up with an MCP server', () => {
     expect([ok, duration_ms < LOOKUP_DEADLINE_MS]).toEqual([true, true])
   })
 
+  test.each([
+    ['is refused', { error: { code: -32602, message: 'Unknown q.' } }],
+    ['has too large an answer', { result: { content: [{ type: 'text', text: 'x'.repeat(2_000_000) }] } }],
+  ])('ends its session also if a call %s', async (_how, answer) => {
+    const inner = mcpHandler(() => tools, found)
+    const server = await serve((request, response) => {
+      const { id, method } = JSON.parse(request.body || '{}') as { id?: number; method?: string }
+      return (method === 'tools/call' ? json({ jsonrpc: '2.0', id, ...answer }) : inner)(request, response)
+    })
+    const id = await saved(mcp(server.url))
+    expect(await call(id, { q: 'x' }, 'search')).toMatchObject({ ok: false })
+    const ended = server.requests.filter(({ method }) => method === 'DELETE')
+    expect(ended.map(({ headers }) => headers['mcp-session-id'])).toEqual(['s-1', 's-1'])
+  })
+
   test('calls no tool that it does not list', async () => {
     const server = await serve(mcpHandler(() => tools, found))
     const id = await saved(mcp(server.url))

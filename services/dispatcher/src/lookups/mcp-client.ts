@@ -106,9 +106,7 @@ async function withClient<Result>(
   )
   try {
     await client.connect(transport, { timeout: LOOKUP_DEADLINE_MS })
-    const result = await use(client)
-    await transport.terminateSession().catch(() => {})
-    return result
+    return await use(client)
   } catch (error) {
     if (failure !== undefined) throw failure
     const message = error instanceof Error ? error.message : String(error)
@@ -116,6 +114,8 @@ async function withClient<Result>(
     const what = isRefused ? 'The server refused it' : 'The server did not answer as the Model Context Protocol says'
     throw new McpError(`${what}: ${readLines(Buffer.from(message), 300) ?? ''}`)
   } finally {
+    // Also after an error: servers keep a session that is not ended.
+    await transport.terminateSession().catch(() => {})
     hasEnded = true
     await client.close().catch(() => {})
   }
