@@ -18,7 +18,8 @@ import {
 } from '@workflow-service/rules/convert-value'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'
-import { isContextObject, parseStructure, type ReadContext } from './read-context.ts'
+import { isContextObject } from '../context-values.ts'
+import { parseStructure, type ReadContext } from './read-context.ts'
 
 /** All payloads of a run together: the plan is one write to the journal. */
 export const RUN_MAX_BYTES = 4 * 1024 * 1024

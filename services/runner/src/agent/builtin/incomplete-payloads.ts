@@ -5,7 +5,8 @@ import { toStorableText } from '../../storable-text.ts'
 import { type FilledPayload, listPaths } from './fill-payload.ts'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'
-import { isContextObject, type ReadContext } from './read-context.ts'
+import { isContextObject } from '../context-values.ts'
+import type { ReadContext } from './read-context.ts'
 
 /** Entries of each list in the details, and those that the message names. */
 const [MAX_DETAILS, MAX_LISTED] = [100, 20]

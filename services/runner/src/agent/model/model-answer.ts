@@ -12,7 +12,7 @@ import {
 import { type ContextValue, isExactNumber } from '@workflow-service/rules/convert-value'
 import { toStorableText } from '../../storable-text.ts'
 import type { AgentSteps } from '../agent-steps.ts'
-import { findRepeatedName } from '../builtin/read-context.ts'
+import { findRepeatedName } from '../context-values.ts'
 import type { ModelAnswer } from './model-question.ts'
 import { listAnswers, type ModelRun } from './model-run.ts'
 import type { Toolbox } from './model-tools.ts'

@@ -1,7 +1,8 @@
 import type { JsonValue } from '@workflow-service/rules'
 import { type ContextValue, isExactNumber, NumberText } from '@workflow-service/rules/convert-value'
 import { foldName } from '../builtin/fold-name.ts'
-import { isContextObject, type ReadContext } from '../builtin/read-context.ts'
+import type { ReadContext } from '../builtin/read-context.ts'
+import { isContextObject } from '../context-values.ts'
 
 /** Finds names in any spelling: `order_id`, `orderId` and `Order ID` are the same. The exact name wins. */
 class FieldMap extends Map<string, unknown> {
