@@ -148,23 +148,23 @@ test('a reused connection that ends without an answer gives an unknown outcome, 
 
 test.each<[string, Answer]>([
   [
-    'sends bytes that nobody asked for',
+    'sends bytes unasked',
     ({ socket }, response) => response.end('ok', () => setTimeout(() => socket.write('HTTP/1.1 200'), 5)),
   ],
   ['announces a shorter time', (_, response) => response.setHeader('Keep-Alive', 'timeout=0').end()],
   ['says that it closes', (_, response) => response.setHeader('Connection', 'close').end()],
 ])('an endpoint that %s gets a new connection for the next payload', async (_, answer) => {
   let isProven = false
-  const { send, prove } = await startEndpoint((incoming, response) =>
-    isProven ? answer(incoming, response) : response.end(),
+  const { send, prove, connections } = await startEndpoint(
+    (incoming, response) => (isProven ? answer(incoming, response) : response.end()),
+    LONG_IDLE,
   )
   await prove()
   isProven = true
   for (const number of [2, 3, 4]) {
     expect(await send()).toBe(number)
-    await pause(IDLE_MS / 10)
-    // After a delay of this process, the bytes may not have been read yet.
-    await nextTurn()
+    // Long before it has been unused for its time.
+    await waitUntil(() => connections[number - 1]!.destroyed, { timeoutMs: LONG_IDLE.idleMs * 0.75 })
   }
 })
 
