@@ -384,6 +384,28 @@ test('the usage of days counts nothing of a day (UTC) before the hour at which t
   expect(groups[0]?.starts).toEqual({ succeeded: 6 })
 })
 
+test('The usage of more than 100 things has all of them, those that are used least as one', async () => {
+  const hour = new Date(Date.now() - 86_400_000)
+  const use = (from: number, to: number) =>
+    db.pool.query(
+      `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count, tokens)
+       SELECT $1, 'model', date_trunc('hour', $2::timestamptz), $3, 'answers', 'model-' || n, 1000 - n, n
+       FROM generate_series($4::integer, $5::integer) AS n`,
+      [startable.organizationId, hour, startable.workflowId, from, to],
+    )
+  const groups = async () => (await readUsage(db, admin(), { by: 'model', since: hour })).groups
+  await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (date_trunc('hour', now()), false)`)
+  await use(1, 100)
+  expect((await groups()).map(({ name }) => name)).toEqual(Array.from({ length: 100 }, (_, n) => `model-${n + 1}`))
+  await use(101, 102)
+  const last = (await groups()).slice(98)
+  expect(last).toMatchObject([
+    { name: 'model-99', tokens: 99 },
+    { id: null, name: '3 others', starts: { answers: 900 + 899 + 898 }, tokens: 100 + 101 + 102 },
+  ])
+  expect(last).toHaveLength(2)
+})
+
 describe('old journals', () => {
   test('are deleted with their prompts, and their runs stay', async () => {
     const [old, young] = [await endedRun(31), await endedRun(29)]

@@ -95,7 +95,9 @@ export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
   ),
   groups: List(
     Closed('UsageGroupOut', 'The usage of one workflow, webhook source, API key, model or look-up in the period.', {
-      id: Nullable(Uuid('What was used; null: a model, what is deleted, or none, such as the key of a scheduled run.')),
+      id: Nullable(
+        Uuid('What was used; null: a model, what is deleted, the others, or none, such as the key of a scheduled run.'),
+      ),
       name: Str('Its name.'),
       starts: Counts,
       deliveries: Counts,
@@ -106,7 +108,7 @@ export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
       lookup_calls: Int('Calls of look-ups, without those of trials.'),
       lookup_bytes: Int('The bytes that were read of their answers.'),
     }),
-    'The most used first, at most 100.',
+    'The most used first; beyond 100, the last one is of all others.',
   ),
 })
 /**

@@ -197,7 +197,10 @@ function toGroups(
     const counted = thing.rows.filter(({ measure, label }) => measure !== 'run_ms' && label !== 'bytes')
     return { ...thing, total: sum(counted, 'count') }
   })
-  const shown = ranked.toSorted((a, b) => b.total - a.total).slice(0, MAX_GROUPS)
+  ranked.sort((a, b) => b.total - a.total)
+  const others = ranked.slice(MAX_GROUPS - 1)
+  const ofOthers = { id: null, name: `${others.length} others`, rows: others.flatMap(({ rows }) => rows) }
+  const shown = others.length > 1 ? [...ranked.slice(0, MAX_GROUPS - 1), ofOthers] : ranked
   return shown.map(({ id, name, rows }) => {
     const measured = (measure: Measure) => rows.filter((row) => row.measure === measure)
     const durations = measured('run_ms').toSorted((a, b) => Number(a.label) - Number(b.label))
