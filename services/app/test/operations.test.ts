@@ -379,12 +379,17 @@ async function outcome(who: TestPerson | null, id: AppOperationId, call: Sample)
   return status < 400 || status === call.status ? String(status) : `${status} ${error.code}`
 }
 
-/** Rows that only people of the organization change. */
+/** Rows that only people of the organization change: those of deleted workflows go in the background. */
 const rowsOf = ({ id }: TestOrganization) =>
   Promise.all(
     ['api_keys', 'lookups', 'model_keys', 'sessions', 'users', 'webhook_sources', 'workflows'].map(
       async (table) =>
-        (await data.app.db.pool.query(`SELECT * FROM ${table} WHERE organization_id = $1 ORDER BY id`, [id])).rows,
+        (
+          await data.app.db.pool.query(
+            `SELECT * FROM ${table} AS t WHERE organization_id = $1 AND to_jsonb(t) ->> 'deleted_at' IS NULL ORDER BY id`,
+            [id],
+          )
+        ).rows,
     ),
   )
 
@@ -556,6 +561,7 @@ describe('Every operation', () => {
       'manifest.applied',
       'workflow.activated',
       'account.sign_in_failed',
+      'account.confirm_failed',
       'delivery.expired',
       'delivery.deleted',
       'run.deleted',

@@ -219,6 +219,8 @@ describe('Sign-ins', () => {
     expect((await app.call(owner, 'saveMe', { body: { name: 'Ada' } })).status).toBe(200)
     const wrong = await app.call(owner, 'confirmPassword', { body: { password: NEW_PASSWORD } })
     expect(wrong.error.code).toBe('sign_in_failed')
+    const [failed] = (await app.call(owner, 'listAuditEvents')).body.data
+    expect(failed).toMatchObject({ action: 'account.confirm_failed', actor: { kind: 'person', id: owner.userId } })
     const confirmed = await app.call(owner, 'confirmPassword', { body: { password: PASSWORD } })
     expect(confirmed.body.confirmed_until).not.toBeNull()
     expect((await saveUser(owner, member.userId, { role: 'owner' })).status).toBe(200)

@@ -6,7 +6,7 @@ import type { LimitedByQuotas } from './quotas.ts'
 /** What the audit log has, by kind: an action is `<kind>.<verb>`. */
 const AUDITED_VERBS = {
   access: ['refused'],
-  account: ['confirmed', 'password_changed', 'saved', 'sign_in_failed', 'signed_in', 'signed_out'],
+  account: ['confirm_failed', 'confirmed', 'password_changed', 'saved', 'sign_in_failed', 'signed_in', 'signed_out'],
   api_key: ['created', 'revoked'],
   attention: ['done'],
   auto_run: ['saved'],

@@ -5,6 +5,7 @@ import {
   endSignIn,
   findAccountById,
   listSignIns,
+  recordAuditEvent,
   saveAccount,
   type SignedInUser,
   switchOrganization,
@@ -56,7 +57,10 @@ export function meHandlers(ctx: AppServiceContext) {
         const find = () => findAccountById(ctx.db, principal.accountId)
         return (await verifying(verifyPassword(principal, body.password, find))).isRight || undefined
       })
-      if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
+      if (!isConfirmed) {
+        await recordAuditEvent(ctx.db.pool, { ...request, action: 'account.confirm_failed' })
+        throw new ApiError('sign_in_failed', 'The password is not right.')
+      }
       if (!(await confirmSignIn(ctx.db, request))) throw notSignedIn()
       return await readAgain(principal)
     },
