@@ -177,8 +177,7 @@ describe('A webhook source', () => {
       return { status, params: call.params }
     }
     const { params } = await save(admin)
-    const confirmed = await Promise.all(Array.from({ length: 59 }, async () => (await save(admin)).status))
-    expect(new Set(confirmed)).toEqual(new Set([200]))
+    for (let n = 1; n < 60; n += 1) expect((await save(admin)).status).toBe(200)
     await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url, signing_secret: null, events: [] } })
     const read = { ...lookupIn(data.endpoint.url), version: null }
     const lookup = { params: { lookup_id: newId() }, body: read }

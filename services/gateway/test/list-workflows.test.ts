@@ -150,8 +150,6 @@ describe('the share of an organization', () => {
     const { url } = await gateway.startAnother({ databasePoolSize: 10 })
     const large = await gateway.startAnother({ databasePoolSize: 40 })
     const [one, two, three] = await Promise.all([1, 2, 3].map(() => gateway.apply({ workflows: [named('a')] })))
-    const lists = (organization: TestOrganization | undefined, count: number, gatewayUrl = url) =>
-      Array.from({ length: count }, () => gateway.get('/v1/workflows', { url: gatewayUrl, key: organization!.key }))
     const countBlocked = async (): Promise<number> => {
       const { rows } = await gateway.db.pool.query<{ count: number }>(
         `SELECT count(*)::integer FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM workflows%'
@@ -159,29 +157,28 @@ describe('the share of an organization', () => {
       )
       return rows[0]?.count ?? 0
     }
-    const answered = async (pages: ReturnType<typeof lists>): Promise<Set<number>> =>
-      new Set((await Promise.all(pages)).map(({ status }) => status))
-    const lock = await gateway.db.pool.connect()
-    await lock.query('BEGIN; LOCK TABLE workflows')
-    const pages = lists(one, 6)
-    await waitUntil(async () => (await countBlocked()) === 2)
-    pages.push(...lists(two, 6))
-    await waitUntil(async () => (await countBlocked()) === 4)
-    pages.push(...lists(three, 6))
-    await waitUntil(async () => (await countBlocked()) === 5)
-    expect((await gateway.get('/v1/organization', { url })).status).toBe(200)
-    expect(await countBlocked()).toBe(5)
-    // Now, as they wait for 2.5 s only.
-    await lock.query('COMMIT')
-    expect(await answered(pages)).toEqual(new Set([200]))
-    await lock.query('BEGIN; LOCK TABLE workflows')
-    const largePages = lists(one, 6, large.url)
-    await waitUntil(async () => (await countBlocked()) === 4)
-    expect((await gateway.get('/v1/organization', { url: large.url })).status).toBe(200)
-    expect(await countBlocked()).toBe(4)
-    await lock.query('COMMIT')
-    lock.release()
-    expect(await answered(largePages)).toEqual(new Set([200]))
+    /** Expects so many connections to be taken while each organization asks for 6 lists, which cannot be read. */
+    const expectTaken = async (count: number, organizations: (TestOrganization | undefined)[], gatewayUrl: string) => {
+      const lock = await gateway.db.pool.connect()
+      try {
+        await lock.query('BEGIN; LOCK TABLE workflows')
+        const pages = organizations.flatMap((organization) =>
+          Array.from({ length: 6 }, () => gateway.get('/v1/workflows', { url: gatewayUrl, key: organization!.key })),
+        )
+        await waitUntil(async () => (await countBlocked()) === count)
+        expect((await gateway.get('/v1/organization', { url: gatewayUrl })).status).toBe(200)
+        expect(await countBlocked()).toBe(count)
+        // Now, as they wait for 2.5 s only.
+        await lock.query('COMMIT')
+        expect(new Set((await Promise.all(pages)).map(({ status }) => status))).toEqual(new Set([200]))
+      } finally {
+        lock.release(true)
+      }
+    }
+    await expectTaken(2, [one], url)
+    await expectTaken(4, [one, two], url)
+    await expectTaken(5, [one, two, three], url)
+    await expectTaken(4, [one], large.url)
   })
 })
 
