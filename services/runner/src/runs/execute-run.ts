@@ -91,9 +91,10 @@ async function runAttempts(
     hasDelivered = true
     runnerMetrics.firstDeliveries.observe(Math.max(0, performance.now() - acceptedMs - durationMs) / 1_000)
   }
-  if (!run.isFirst) {
-    const text = `Resumed (attempt ${run.attempts}), after ${steps.length} steps`
-    await journal.appendNote(ATTEMPT_NOTES.resumed, text)
+  const resumed = `Resumed (attempt ${run.attempts}), after `
+  // Once for each wait: one for the next month is interrupted every 10 minutes.
+  if (!run.isFirst && !isNote(steps.at(-1), ATTEMPT_NOTES.resumed, resumed)) {
+    await journal.appendNote(ATTEMPT_NOTES.resumed, `${resumed}${steps.length} steps`)
   }
 
   let { attempts } = run
@@ -120,6 +121,10 @@ async function runAttempts(
     attempts = await stored.countAttempt()
     steps = await journal.readSteps()
   }
+}
+
+function isNote(step: JournalStep | undefined, code: string, beginning: string): boolean {
+  return step?.kind === 'note' && step.data.code === code && step.data.text.startsWith(beginning)
 }
 
 /** Whether the run has sent a payload, or waited for a person. */
