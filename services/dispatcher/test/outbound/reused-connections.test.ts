@@ -106,11 +106,9 @@ test('a connection is reused only for an address that the name still has', async
 })
 
 test('a delay of the service does not prove a connection that its endpoint has closed meanwhile', async () => {
-  const { send } = await startEndpoint((incoming, response) => {
-    response.end('stored')
-    setTimeout(() => incoming.socket.destroy(), IDLE_MS / 2)
-  })
+  const { send, connections } = await startEndpoint()
   await send()
+  connections[0]!.destroy()
   const endMs = performance.now() + 2 * IDLE_MS
   while (performance.now() < endMs);
   await nextTurn()
@@ -123,7 +121,7 @@ test.each([0, 5, 50, 120])(
     const { send } = await startEndpoint((incoming, response) => {
       response.end('stored')
       setTimeout(() => incoming.socket.destroy(), ms)
-    })
+    }, LONG_IDLE)
     for (let sent = 1; sent <= 40; sent += 1) {
       expect(await send()).toBe(sent)
       await pause(sent % 8)
@@ -146,14 +144,12 @@ test('a reused connection that ends without an answer gives an unknown outcome, 
   expect(await send()).toBe('unreachable')
 })
 
-test.each<[string, Answer]>([
-  [
-    'sends bytes unasked',
-    ({ socket }, response) => response.end('ok', () => setTimeout(() => socket.write('HTTP/1.1 200'), 5)),
-  ],
-  ['announces a shorter time', (_, response) => response.setHeader('Keep-Alive', 'timeout=0').end()],
-  ['says that it closes', (_, response) => response.setHeader('Connection', 'close').end()],
-])('an endpoint that %s gets a new connection for the next payload', async (_, answer) => {
+test.each<[string, Answer, afterwards: ((socket: Socket) => unknown) | null]>([
+  // Not before the answer was read: what comes together with it is dropped.
+  ['sends bytes unasked', (_, response) => response.end('ok'), (socket) => socket.write('HTTP/1.1 200')],
+  ['announces a shorter time', (_, response) => response.setHeader('Keep-Alive', 'timeout=0').end(), null],
+  ['says that it closes', (_, response) => response.setHeader('Connection', 'close').end(), null],
+])('an endpoint that %s gets a new connection for the next payload', async (_, answer, afterwards) => {
   let isProven = false
   const { send, prove, connections } = await startEndpoint(
     (incoming, response) => (isProven ? answer(incoming, response) : response.end()),
@@ -163,6 +159,7 @@ test.each<[string, Answer]>([
   isProven = true
   for (const number of [2, 3, 4]) {
     expect(await send()).toBe(number)
+    afterwards?.(connections[number - 1]!)
     // Long before it has been unused for its time.
     await waitUntil(() => connections[number - 1]!.destroyed, { timeoutMs: LONG_IDLE.idleMs * 0.75 })
   }
