@@ -114,7 +114,8 @@ const FATAL_OF_ONE: typeof FATAL = [
     'an answer that drips for too long',
     'model_unavailable',
     [{ text: 'x'.repeat(500), toolCalls: [send('1')], dripMs: 100 }],
-    { timeoutMs: 300, maxWaitMs: 0 },
+    // Long enough for the request to arrive.
+    { timeoutMs: 1_000, maxWaitMs: 0 },
   ],
   ['a huge answer', 'model_answer_invalid', [{ text: 'x'.repeat(9 * 1_048_576), toolCalls: [send('1')] }]],
 ]
