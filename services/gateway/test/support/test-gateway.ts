@@ -50,7 +50,13 @@ export async function startTestGateway(
   const database: TestDatabase = options.databaseUrl
     ? { url: options.databaseUrl, drop: async () => {} }
     : await createTestDatabase()
-  const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 5 })
+  // Manifests wait for each other, on a slow machine for longer than a statement of a service may.
+  const db = createDatabase({
+    url: database.url,
+    applicationName: 'test',
+    maxConnections: 5,
+    statementTimeoutMs: 60_000,
+  })
   const config = readGatewayConfig({ ...testEnv(database.url), ...env })
   const { logger, lines: logLines } = createCapturedLogger({ service: 'gateway' })
   /** Messages published to the session queue. */
