@@ -128,10 +128,10 @@ describe('a process that was too busy to read', () => {
       server.listen(0, '127.0.0.1', () => console.log(server.address().port))
     `
     const { url, nextLine, kill } = await startServer(program)
-    const result = createSendRequest({ allowedSubnets: loopback })(request(url, { deadlineMs: 1000 }))
+    const result = createSendRequest({ allowedSubnets: loopback })(request(url, { deadlineMs: 2_000 }))
     await nextLine()
     // Blocks this process until well after the deadline.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500)
     expect(await result).toEqual(answered(200, 'ok'))
     kill()
   })
@@ -185,8 +185,8 @@ function withBody(body: string, headers = ''): Buffer {
 const timedOut = (phase: string): object => ({ kind: 'timed_out', phase })
 const unreachable = (cause: string): object => ({ kind: 'unreachable', cause })
 
-/** For endpoints that never end. */
-const soon = { deadlineMs: 500 }
+/** For endpoints that never end. Long enough for what they send before that, also in a process that is delayed. */
+const soon = { deadlineMs: 1_500 }
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 
