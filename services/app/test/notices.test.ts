@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import {
   type Database,
   listEventOrganizations,
@@ -59,6 +59,13 @@ beforeEach(async () => {
   isRefusing = false
   organization = await data.app.createOrganization()
 })
+afterEach(async () => {
+  const { pool } = data.app.db
+  // The application's timers would make and send them in another test.
+  await pool.query(`UPDATE users SET notice_kinds = '{}'`)
+  await pool.query('DELETE FROM notice_webhooks')
+  await pool.query(`DELETE FROM notices WHERE status = 'waiting'`)
+})
 
 /** What an application has that makes and sends notices. */
 function createContext() {
@@ -82,7 +89,15 @@ function whileInserting(db: Database, work: () => Promise<unknown>): Database {
   return { ...db, pool: { connect } } as unknown as Database
 }
 
+/** The application's timers make and send no notices of a suspended organization. */
+const suspend = (isSuspended: boolean) =>
+  data.app.db.prisma.organization.update({ where: { id: organization.id }, data: { isSuspended } })
+
 const list = async () => (await data.call(organization.admin, 'getNotices')).body.data
+
+/** Waits until there are so many notices, which the application's timer may record, too. */
+const untilMade = (count: number) =>
+  waitUntil(async () => (await recordNotices(data.app.db, organization.id, true), (await list()).length === count))
 
 /** Waits until there are at least so many notices, all of which were sent. */
 const untilSent = (count: number) =>
@@ -98,12 +113,15 @@ describe('Notices', () => {
   test('of failures go to the webhook, signed, and by email to whom chose them, once an hour for a reason', async () => {
     const { db } = data.app
     const { admin, member, id } = organization
+    // Before there is a recipient: the application's timer may make the notices, too.
+    const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
+    for (let n = 0; n < 3; n += 1) await data.addDelivery(sourceId, { outcome: 'rejected' })
     const secret = 'the secret of the notices, long enough'
     const hook = { url: data.endpoint.url, signing_secret: secret }
     const saved = await data.call(admin, 'saveNoticeWebhook', { body: hook })
     expect(saved.body.webhook).toEqual({ url: data.endpoint.url, has_signing_secret: true, events: [] })
     expect(saved.text).not.toContain(secret)
-    expect((await data.call(admin, 'saveNoticeWebhook', { body: hook })).body).toEqual(saved.body)
+    expect((await data.call(admin, 'saveNoticeWebhook', { body: hook })).body.webhook).toEqual(saved.body.webhook)
     expect((await data.app.auditOf(id)).map(({ action }) => action)).toEqual(['notice_webhook.saved'])
     // The stored secret goes only where it was entered for.
     const moved = await data.call(admin, 'saveNoticeWebhook', { body: { url: 'http://127.0.0.1:9/' } })
@@ -116,9 +134,8 @@ describe('Notices', () => {
     const { url } = await data.app.startAnother({ smtp: undefined }, false)
     const mine = await data.call(member, 'getMyNotices', { url })
     expect(mine.body).toEqual({ kinds: ['approvals'], has_mail: false })
-    const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
-    for (let n = 0; n < 3; n += 1) await data.addDelivery(sourceId, { outcome: 'rejected' })
     await Promise.all([recordNotices(db, id, true), recordNotices(db, id, true)])
+    await untilMade(2)
     await data.addDelivery(sourceId, { outcome: 'rejected' })
     await recordNotices(db, id, true)
     const sent = await untilSent(2)
@@ -137,7 +154,7 @@ describe('Notices', () => {
     expect(token.ok).toBe(true)
     // An hour later, of what is newer.
     await db.pool.query(`UPDATE notices SET created_at = created_at - interval '61 minutes'`)
-    await waitUntil(async () => (await recordNotices(db, id, true), (await list()).length === 4))
+    await untilMade(4)
     await db.pool.query(`UPDATE notices SET created_at = created_at + interval '10 minutes'`)
     expect(await recordNotices(db, id, true)).toBe(0)
   })
@@ -155,7 +172,7 @@ describe('Notices', () => {
         notSucceededAt,
       })
     await fail(100, new Date(Date.now() - 99 * 60_000))
-    expect(await recordNotices(db, id, true)).toBe(1)
+    await untilMade(1)
     await untilSent(1)
     await db.pool.query(
       `UPDATE notices SET created_at = created_at - interval '90 minutes' WHERE organization_id = $1`,
@@ -163,7 +180,7 @@ describe('Notices', () => {
     )
     expect(await recordNotices(db, id, true)).toBe(0)
     await fail(110, new Date())
-    expect(await recordNotices(db, id, true)).toBe(1)
+    await untilMade(2)
   })
 
   test('never carry a secret to an address that it was not entered for, also of two saves at once', async () => {
@@ -212,7 +229,6 @@ describe('Notices', () => {
 
   test('of waiting approvals, paused sources and expiring keys are made once', async () => {
     const { admin, id } = organization
-    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     const workflow = await data.createWorkflow('Orders', null, id)
     const run = await data.createRun(workflow, { status: 'waiting' })
     // More than the page of them shows.
@@ -226,7 +242,9 @@ describe('Notices', () => {
     }
     const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: TOMORROW }
     await data.call(admin, 'createApiKey', { body: key })
-    await recordNotices(data.app.db, id, true)
+    // At last: the application's timer may make the notices, too.
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
+    await untilMade(5)
     await recordNotices(data.app.db, id, true)
     expect((await list()).map(({ text }) => text).toSorted()).toEqual([
       '101 payloads wait for approval, the first to Order intake',
@@ -238,13 +256,13 @@ describe('Notices', () => {
   })
 
   test('that wait are not sent to a person who has lost access', async () => {
-    const { admin, member, owner, id } = organization
+    const { admin, member, owner } = organization
     const users = (await data.call(owner, 'listUsers')).body.data
     const { version } = users.find(({ id: of }) => of === member.userId)!
+    isRefusing = true
     for (const who of [admin, member]) await data.call(who, 'saveMyNotices', { body: { kinds: ['failures'] } })
     await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
-    isRefusing = true
-    await recordNotices(data.app.db, id, true)
+    await untilMade(2)
     const params = { user_id: member.userId }
     expect((await data.call(owner, 'saveUser', { params, body: { is_deactivated: true, version } })).status).toBe(200)
     expect((await list()).map(({ recipient }) => recipient)).toEqual([admin.email])
@@ -254,11 +272,16 @@ describe('Notices', () => {
     const { db } = data.app
     const { member, owner, id } = organization
     await data.call(member, 'saveMyNotices', { body: { kinds: ['failures'] } })
-    await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
+    const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
     isRefusing = true
     const { version } = (await data.call(owner, 'listUsers')).body.data.find(({ id: of }) => of === member.userId)!
     const deactivation = { params: { user_id: member.userId }, body: { is_deactivated: true, version } }
-    const deactivate = () => data.call(owner, 'saveUser', deactivation)
+    const deactivate = async () => {
+      await suspend(false)
+      await data.call(owner, 'saveUser', deactivation)
+    }
+    await suspend(true)
+    await data.addDelivery(sourceId, { outcome: 'rejected' })
     await recordNotices(whileInserting(db, deactivate), id, true)
     const ofMember = 'WHERE organization_id = $1 AND user_id = $2'
     await db.pool.query(`UPDATE notices SET next_at = now() ${ofMember}`, [id, member.userId])
@@ -271,15 +294,21 @@ describe('Notices', () => {
     const { db } = data.app
     const { member, id } = organization
     await data.call(member, 'saveMyNotices', { body: { kinds: ['failures'] } })
-    await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
+    const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
+    await suspend(true)
+    await data.addDelivery(sourceId, { outcome: 'rejected' })
     isRefusing = true
     const email = `new-${newId()}@acme.test`
     // As the use of a link, which finds no notice that waits.
     const change = () => db.prisma.user.update({ where: { id: member.userId }, data: { email } })
     await recordNotices(whileInserting(db, change), id, true)
-    await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
-    const due = await takeDueNotices(db, 100, true)
-    expect(due.filter(({ userId }) => userId === member.userId)).toMatchObject([{ recipient: email }])
+    await suspend(false)
+    // Again if the application's timer was first.
+    const due = await waitUntil(async () => {
+      await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
+      return (await takeDueNotices(db, 100, true)).find(({ userId }) => userId === member.userId)
+    })
+    expect(due.recipient).toBe(email)
     expect((await list()).map(({ recipient }) => recipient)).toEqual([email])
   })
 
@@ -290,7 +319,7 @@ describe('Notices', () => {
     expect(await listNoticeOrganizations(db, true)).not.toContain(id)
     await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     expect(await listNoticeOrganizations(db, true)).toContain(id)
-    await db.prisma.organization.update({ where: { id }, data: { isSuspended: true } })
+    await suspend(true)
     expect(await listNoticeOrganizations(db, true)).not.toContain(id)
     const { body } = await data.call(admin, 'testNoticeWebhook')
     expect(body).toEqual({ error: 'The organization is suspended.' })
@@ -314,7 +343,8 @@ describe('Notices', () => {
       await data.call(each.admin, 'createApiKey', { body: key })
     }
     const { ctx, lines } = createContext()
-    await makeNotices(ctx, new AbortController().signal)
+    // Again while the application's timer makes those of the organization.
+    await waitUntil(async () => (await makeNotices(ctx, new AbortController().signal), lines.length > 0))
     await db.pool.query('ALTER TABLE notices DROP CONSTRAINT broken')
     expect(lines).toMatchObject([{ msg: 'notice.not_made', organization_id: organization.id }])
     const unsent = await recordTestNotice(db, organization.id, organization.admin.userId)
@@ -344,8 +374,13 @@ describe('Notices', () => {
     const other = await data.app.createOrganization()
     const others = [other, await data.app.createOrganization(), await data.app.createOrganization()]
     const address = 'Victim@example.com'
-    const send = async ({ id, admin }: TestOrganization, recipient: string) =>
-      await sendNotice(ctx, { ...(await recordTestNotice(db, id, admin.userId))!, recipient })
+    const send = async ({ id, admin }: TestOrganization, recipient: string) => {
+      const notice = (await recordTestNotice(db, id, admin.userId))!
+      const error = await sendNotice(ctx, { ...notice, recipient })
+      // The application's timer would send it again.
+      await db.pool.query('DELETE FROM notices WHERE id = $1', [notice.id])
+      return error
+    }
     isRefusing = true
     expect(await send(other, address)).toContain('Mailbox full')
     isRefusing = false
@@ -359,8 +394,6 @@ describe('Notices', () => {
     // What was not sent does not count as an email of the organization.
     for (let n = 0; n < 10; n += 1) expect(await send(other, address)).toBe(all)
     expect(addressees.filter((each) => each !== 'ada@example.com')).toHaveLength(61)
-    // The application's timer would send them in another test.
-    await db.pool.query(`DELETE FROM notices WHERE status = 'waiting'`)
   })
 
   test('are tested by email 20 times an hour in an organization', async () => {
@@ -446,8 +479,10 @@ describe('Notices', () => {
     const count = async () =>
       (await db.pool.query('SELECT FROM notices WHERE organization_id = $1', [organization.id])).rowCount
     // The timer of the application records, too.
+    const whileRecording = { timeoutMs: 60_000 }
     await waitUntil(
       async () => (await recordRunEvents(db, organization.id), (await count()) === MAX_WAITING_EVENTS || undefined),
+      whileRecording,
     )
     expect(await recordRunEvents(db, organization.id)).toBe(0)
     const received = (path: string) => data.endpoint.requests.filter((request) => request.path === path).length
@@ -460,7 +495,7 @@ describe('Notices', () => {
       await db.pool.query(`UPDATE notices SET status = 'sent' WHERE organization_id = $1`, [organization.id])
       await recordRunEvents(db, organization.id)
       return (await count()) === 1_501 || undefined
-    })
+    }, whileRecording)
     expect(await recordRunEvents(db, organization.id)).toBe(0)
     const { rows } = await db.pool.query<{ events: number; runs: number }>(
       `SELECT count(*)::integer AS events, count(DISTINCT topic)::integer AS runs FROM notices
