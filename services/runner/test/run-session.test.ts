@@ -86,10 +86,14 @@ describe('a session', () => {
   test('runs its starts one at a time in the order accepted, beside as many other sessions as there are slots', async () => {
     const active: string[] = []
     let maxActive = 0
+    // On a slow machine, runs may begin so late after each other that no three are active in these 5 ms.
+    const three = Promise.withResolvers<void>()
     const order: string[] = []
     const agent: Agent = async ({ run }) => {
       expect(active).not.toContain(run.sessionId)
       maxActive = Math.max(maxActive, active.push(run.sessionId))
+      if (maxActive === 3) three.resolve()
+      await three.promise
       await new Promise((done) => setTimeout(done, 5))
       order.push(run.context)
       active.splice(active.indexOf(run.sessionId), 1)
