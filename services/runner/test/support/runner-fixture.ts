@@ -155,7 +155,8 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
     await queue.close()
     await Promise.all(endpoints.map((endpoint) => endpoint.close()))
   })
-  const database = useTestDatabase({ maxConnections: 8 })
+  // What prepares a test may take longer on a slow machine than a statement of a service may.
+  const database = useTestDatabase({ maxConnections: 8, statementTimeoutMs: 60_000 })
   beforeAll(async () => {
     runningDispatcher = await startTestDispatcher(database.url, token, secretsKey)
   })
