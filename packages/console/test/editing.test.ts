@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
@@ -124,6 +125,11 @@ test('a refused start says so once until its cause is gone; what is typed is not
   const description = 'If the customer is new, send it to Order intake.'
   await owner.call('saveWorkflow', { params, body: { name: 'F', description, scope: 'company_wide', version } })
   await owner.call('setWorkflowActive', { params, body: { is_active: false } })
+  const opens = Promise.withResolvers<void>()
+  await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => {
+    await opens.promise
+    await route.continue()
+  })
   await show(page, `/workflows/${workflowId}/try`)
   expect(await page.title()).toMatch(/^Try it – /)
   expect(await page.getByText('Ctrl-Enter').isVisible()).toBe(false)
@@ -137,7 +143,10 @@ test('a refused start says so once until its cause is gone; what is typed is not
   await press(page, 'Clear')
   await press(page, 'Use an example')
   expect(await text.inputValue()).toBe('order_id: X-0000\ncustomer: Jane Doe\ntotal: 0.5')
-  // A delivery does not change the examples.
+  // A delivery does not change the examples. Once its stream is open, the page reads all again.
+  const again = page.waitForResponse((response) => response.url().endsWith(sourceId))
+  opens.resolve()
+  await again
   const read: string[] = []
   page.on('request', (request) => read.push(request.url()))
   const listed = page.waitForResponse('**/app/webhook-sources')
