@@ -137,6 +137,8 @@ test('an old entry of the audit log is shown again after a reload, and leads to 
   await show(page, `/audit?event=${saved.id}`)
   await page.getByRole('dialog').getByRole('link', { name: 'Everything by this person' }).click()
   await page.getByRole('button', { name: 'Remove the filter Who: The admin' }).click()
+  // The fields are new then, and the first one gets the focus.
+  await page.getByRole('combobox', { name: 'What' }).and(page.locator(':focus')).waitFor()
   // Not all of them are read.
   await page.route('**/app/users?*cursor*', (route) => route.abort())
   await page.getByRole('combobox', { name: 'Who' }).fill('admin-')
