@@ -95,9 +95,11 @@ describe('startDueAutoRuns', () => {
     const { workflowId } = await scheduled('daily', '2026-03-01T09:21:00Z')
     await db.prisma.workflow.update({ where: { id: inactive }, data: { isActive: false } })
     const batch = { now: new Date('2026-03-02T09:30:00Z'), limit: 1, newRequestId: () => 'request-auto' }
-    expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: true })
-    expect(await startDueAutoRuns(db, batch)).toMatchObject({ started: [{ workflowId }], isMore: true })
-    expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: false })
+    const first = await startDueAutoRuns(db, batch)
+    expect(first).toMatchObject({ started: [], next: { workflowId: inactive } })
+    const second = await startDueAutoRuns(db, { ...batch, after: first.next })
+    expect(second).toMatchObject({ started: [{ workflowId }], next: { workflowId } })
+    expect(await startDueAutoRuns(db, { ...batch, after: second.next })).toEqual({ started: [], next: undefined })
   })
 
   test('starts the others where one has a time zone that only a newer process knows', async () => {
@@ -106,12 +108,12 @@ describe('startDueAutoRuns', () => {
     const timing = JSON.stringify({ time: '09:20', day: null, time_zone: 'Europe/Atlantis' })
     await db.pool.query('UPDATE workflows SET auto_run_timing = $2 WHERE id = $1', [first, timing])
     const failed: unknown[] = []
-    const batch = { now: new Date('2026-03-02T09:30:00Z'), newRequestId: () => 'request-auto' }
-    const start = (limit: number) => startDueAutoRuns(db, { ...batch, limit, onFailed: (...of) => failed.push(of) })
-    expect(await start(2)).toMatchObject({ started: [{ workflowId }], isMore: true })
+    const batch = { now: new Date('2026-03-02T09:30:00Z'), limit: 1, newRequestId: () => 'request-auto' }
+    const onFailed = (...of: unknown[]) => failed.push(of)
+    const { started, next } = await startDueAutoRuns(db, { ...batch, onFailed })
+    expect(started).toEqual([])
     expect(failed).toEqual([[expect.objectContaining({ workflowId: first }), expect.any(Error)]])
-    // Not again at once.
-    expect(await start(1)).toEqual({ started: [], isMore: false })
+    expect(await startDueAutoRuns(db, { ...batch, after: next })).toMatchObject({ started: [{ workflowId }] })
   })
 
   test('starts the others at once while the row of one is locked, and that one later', async () => {
@@ -122,8 +124,6 @@ describe('startDueAutoRuns', () => {
       await client.query('BEGIN')
       await client.query('SELECT FROM workflows WHERE id = $1 FOR NO KEY UPDATE', [locked])
       expect(idsOf([...(await startDue('2026-03-02T09:30:00Z'))])).toEqual([workflowId])
-      const batch = { now: new Date('2026-03-02T09:30:00Z'), limit: 1, newRequestId: () => 'request-auto' }
-      expect(await startDueAutoRuns(db, batch)).toEqual({ started: [], isMore: false })
     } finally {
       await client.query('ROLLBACK').finally(() => client.release())
     }
@@ -140,6 +140,6 @@ describe('startDueAutoRuns', () => {
   test('uses the clock of the database by default', async () => {
     await scheduled('hourly', '2020-01-01T00:00:00Z')
     const due = await startDueAutoRuns(db, { limit: 10, newRequestId: () => 'request-auto' })
-    expect([due.started.length, due.isMore]).toEqual([1, false])
+    expect([due.started.length, due.next]).toEqual([1, undefined])
   })
 })

@@ -1,4 +1,4 @@
-import { startDueAutoRuns } from '@workflow-service/database'
+import { type DuePosition, startDueAutoRuns } from '@workflow-service/database'
 import { describeError, newRequestId, type RepeatedTask, repeat } from '@workflow-service/service-kit'
 import type { RunnerContext } from './runner-context.ts'
 
@@ -12,15 +12,19 @@ export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<Repe
     intervalMs,
     logger: ctx.logger,
     async run(signal) {
-      for (let isMore = true; isMore && !signal.aborted;) isMore = await startDue(ctx)
+      for (let next = await startDue(ctx); next && !signal.aborted;) next = await startDue(ctx, next)
     },
   })
 }
 
-/** Starts a batch of due auto-runs, and resolves to whether there may be others. */
-async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<boolean> {
-  const { started, isMore } = await startDueAutoRuns(db, {
+/** Starts a batch of due auto-runs, and resolves to the position after which there may be others. */
+async function startDue(
+  { db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext,
+  after?: DuePosition,
+): Promise<DuePosition | undefined> {
+  const { started, next } = await startDueAutoRuns(db, {
     limit: MAX_BATCH,
+    after,
     newRequestId,
     onFailed({ workflowId: workflow_id, organizationId: organization_id }, error) {
       logger.warn({ task: TASK, workflow_id, organization_id, error: describeError(error) }, 'task.failed')
@@ -34,5 +38,5 @@ async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue
     logger.info(fields, 'auto_run.started')
     void sessionQueue.publish({ session_id }, { requestId })
   }
-  return isMore
+  return next
 }

@@ -235,6 +235,26 @@ test('an auto-run that is due is started, and the built-in agent sends its time;
   await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
 })
 
+test('an auto-run is started behind a hundred others whose time zone only a newer process knows', async () => {
+  const dueAt = new Date(Date.now() - 60_000)
+  await schedule(acme, dueAt)
+  const other = await fixture.createOrganization()
+  const timing = JSON.stringify({ time: '09:20', day: null, time_zone: 'Europe/Atlantis' })
+  await fixture.db.pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled,
+       auto_run_frequency, auto_run_anchor_at, auto_run_next_at, auto_run_timing)
+     SELECT gen_random_uuid(), organization_id, name, description, scope, search_text, true, true, 'daily', $2, $2, $3
+     FROM workflows, generate_series(1, 100) WHERE id = $1`,
+    [other.workflowId, new Date(dueAt.getTime() - 60_000), timing],
+  )
+  await fixture.startRunner()
+  await acme.endpoint.waitForRequests(1)
+  const failed = fixture.logLines.filter(
+    ({ msg, organization_id: id }) => msg === 'task.failed' && id === other.organizationId,
+  )
+  expect(failed.length).toBeGreaterThanOrEqual(100)
+})
+
 test('one organization with 150 sessions on a hanging endpoint does not delay another organization', async () => {
   const quick = await fixture.createOrganization()
   acme.endpoint.answerWith('hang')

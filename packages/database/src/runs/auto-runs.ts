@@ -6,6 +6,7 @@ import {
   inTransaction,
   isDatabaseUnavailable,
   newId,
+  NIL_UUID,
   runStatement,
   statement,
 } from '../connection/index.ts'
@@ -33,9 +34,14 @@ const LIST_DUE = statement('runs/list-due-auto-runs', {
   now: column.timestamptz,
 })
 
+/** A workflow that is due: the next ones are due later, or have a greater id. */
+export type DuePosition = Pick<AutoRunStart, 'dueAt' | 'workflowId'>
+
 interface DueOptions {
   readonly now?: Date
   readonly limit: number
+  /** Continues after this workflow. */
+  readonly after?: DuePosition | undefined
   readonly newRequestId: () => string
   /** Called for each workflow that could not be started, and stays due. Default: throws the error. */
   readonly onFailed?: (
@@ -44,27 +50,31 @@ interface DueOptions {
   ) => void
 }
 
-const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid.orNull })
+const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid })
 
 /**
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future
  * time. Each due time is started once, by one of any number of runners. Several missed times are started once together.
- * `now` is the database's clock by default, so that runners with different clocks agree. `isMore`: there may be others,
- * also if none was started, because the workflows were inactive. A workflow that cannot be started, or whose row is
- * locked, does not hold up the others.
+ * `now` is the database's clock by default, so that runners with different clocks agree. `next`: there may be others
+ * after it, also if none was started, because the workflows were inactive. A workflow that cannot be started, or whose
+ * row is locked, does not hold up the others.
  */
 export async function startDueAutoRuns(
   db: Db,
-  { now, limit, newRequestId, onFailed = rethrow }: DueOptions,
-): Promise<{ readonly started: readonly AutoRunStart[]; readonly isMore: boolean }> {
-  const { rows } = await runStatement(db, LIST_DUE, [now ?? null, limit])
+  { now, limit, after, newRequestId, onFailed = rethrow }: DueOptions,
+): Promise<{ readonly started: readonly AutoRunStart[]; readonly next: DuePosition | undefined }> {
+  const { rows } = await runStatement(db, LIST_DUE, [
+    now ?? null,
+    limit,
+    after?.dueAt ?? '-infinity',
+    after?.workflowId ?? NIL_UUID,
+  ])
   const started: AutoRunStart[] = []
-  let hasAdvanced = false
   for (const due of rows) {
     const { organizationId, workflowId, dueAt } = due
     const start = { organizationId, workflowId, dueAt, sessionId: newId(), startId: newId(), requestId: newRequestId() }
     try {
-      const { rows: advanced } = await runStatement(db, START_DUE, [
+      const { rowCount } = await runStatement(db, START_DUE, [
         organizationId,
         workflowId,
         dueAt,
@@ -74,14 +84,13 @@ export async function startDueAutoRuns(
         toContext(due),
         start.requestId,
       ])
-      if (advanced.length > 0) hasAdvanced = true
-      if (advanced[0]?.id) started.push(start)
+      if (rowCount) started.push(start)
     } catch (error) {
       if (isDatabaseUnavailable(error)) throw error
       onFailed(start, error)
     }
   }
-  return { started, isMore: hasAdvanced && rows.length === limit }
+  return { started, next: rows.length === limit ? rows.at(-1) : undefined }
 }
 
 function rethrow(_due: unknown, error: unknown): never {

@@ -3,7 +3,7 @@
 --   "wf apply", stays due: the wait would hold up those behind it.
 -- By hand: advances the schedule, opens the session and records the start in one statement.
 -- Parameters: $1 organization, $2 workflow, $3 due time, $4 next time, $5 session, $6 start, $7 context, $8 request
---   id. Rows: one if the schedule advanced, with the start or null.
+--   id. Rows: one if it was started.
 WITH unlocked AS (
   SELECT id FROM workflows WHERE organization_id = $1 AND id = $2 AND auto_run_next_at = $3
   FOR NO KEY UPDATE SKIP LOCKED
@@ -21,10 +21,7 @@ allowed AS (
 opened AS (
   INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
   SELECT $5, organization_id, 1, now() FROM allowed
-),
-started AS (
-  INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-  SELECT $6, organization_id, id, $5, 1, 'auto_run', $7, $8 FROM allowed
-  RETURNING id
 )
-SELECT started.id FROM due LEFT JOIN started ON true
+INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+SELECT $6, organization_id, id, $5, 1, 'auto_run', $7, $8 FROM allowed
+RETURNING id
