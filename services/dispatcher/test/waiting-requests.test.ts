@@ -6,9 +6,9 @@ import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
 
-test('a notice and a call of a look-up that waited for a slot go to the address that is saved by then', async () => {
+test('a notice, a call of a look-up and a test of a webhook source that waited for a slot go to the address that is saved by then', async () => {
   const { endpoint, organizationId, call } = dispatcher
-  const [sourceId, lookupId] = [await dispatcher.saveSource(), newId()]
+  const [sourceId, testedId, lookupId] = [await dispatcher.saveSource(), newId(), newId()]
   const notices = `/internal/organizations/${organizationId}/notice`
   const lookup = `/internal/organizations/${organizationId}/lookups/${lookupId}`
   const tools = [{ name: 'find', description: 'Finds.', path: '/find', parameters: { type: 'object', properties: {} } }]
@@ -16,6 +16,7 @@ test('a notice and a call of a look-up that waited for a slot go to the address 
     const url = endpoint.url + path
     await call('PUT', `${notices}-webhook`, { url, signing_secret: null })
     await call('PUT', lookup, { name: 'Customers', kind: 'http', url, tools })
+    await dispatcher.saveSource({ name: 'Tested', endpoint_url: url }, 'never', testedId)
   }
   await saveAt('/old')
 
@@ -33,17 +34,18 @@ test('a notice and a call of a look-up that waited for a slot go to the address 
   const waiting = [
     callDispatcher(url, 'POST', `${notices}s`, notice),
     callDispatcher(url, 'POST', `${lookup}/call`, { tool: 'find', arguments: {} }),
+    callDispatcher(url, 'POST', `${dispatcher.sourcePath(testedId)}/test`),
   ]
   await waitUntil(async () =>
-    (await (await fetch(`${url}/metrics`)).text()).includes('deliveries_waiting{service="dispatcher"} 2'),
+    (await (await fetch(`${url}/metrics`)).text()).includes('deliveries_waiting{service="dispatcher"} 3'),
   )
   await saveAt('/new')
   gate.resolve()
-  expect((await Promise.all([sent, ...waiting])).map(({ status }) => status)).toEqual([200, 200, 200])
+  expect((await Promise.all([sent, ...waiting])).map(({ status }) => status)).toEqual([200, 200, 200, 200])
   expect(
     endpoint.requests
       .slice(1)
       .map(({ path }) => path)
       .toSorted(),
-  ).toEqual(['/new', '/new/find'])
+  ).toEqual(['/new', '/new', '/new/find'])
 })

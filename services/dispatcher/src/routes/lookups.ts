@@ -16,16 +16,10 @@ import {
   saveLookup,
   type StoredLookup,
 } from '@workflow-service/database'
-import {
-  ApiError,
-  invalidFields,
-  type OperationResult,
-  orNotFound,
-  type Rule,
-  serviceUnavailable,
-} from '@workflow-service/service-kit'
+import { ApiError, invalidFields, type OperationResult, orNotFound, type Rule } from '@workflow-service/service-kit'
 import { createRedactor, type Redact } from '../deliveries/redact.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
+import { inSlot } from '../in-slot.ts'
 import { callLookup, lookupSender } from '../lookups/call-lookup.ts'
 import type { SendLookup } from '../lookups/lookup-answer.ts'
 import { listMcpTools, McpError } from '../lookups/mcp-client.ts'
@@ -94,21 +88,11 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
   }
 }
 
-/**
- * Calls a tool for a run, or for a person who tries it, which has an audit event. All is read once the call has a slot:
- * while it waits, the look-up may be changed.
- */
+/** Calls a tool for a run, or for a person who tries it, which has an audit event. */
 export function callOneLookup(ctx: DispatcherContext) {
   const call = callInSlot(ctx)
-  return async (request: CallOf<'callLookup'>): Promise<OperationResult> => {
-    const slot = await ctx.limiter.acquire(`lookup:${request.params.lookup_id}`, ctx.slotWaitMs)
-    if (typeof slot === 'string') throw serviceUnavailable('Too many look-ups are in flight. Try again.')
-    try {
-      return await call(request)
-    } finally {
-      slot()
-    }
-  }
+  return (request: CallOf<'callLookup'>): Promise<OperationResult> =>
+    inSlot(ctx, `lookup:${request.params.lookup_id}`, () => call(request))
 }
 
 function callInSlot(ctx: DispatcherContext) {

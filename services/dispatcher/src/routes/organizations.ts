@@ -11,6 +11,7 @@ import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow
 import { toDeliveryResult } from '../deliveries/describe-outcome.ts'
 import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
+import { inSlot } from '../in-slot.ts'
 import { checkUrl } from '../outbound/check-url.ts'
 import { assertSecretMayTravel, decryptStoredSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
@@ -58,10 +59,7 @@ export function organizationHandlers(ctx: DispatcherContext) {
     /** Sends one notice, with the limits and checks of payloads. The caller records what became of it. */
     sendNotice: async ({ params, query, body, requestId, trace }) => {
       const { organization_id: organizationId } = params
-      const slot = await ctx.limiter.acquire(`notices:${organizationId}`, ctx.slotWaitMs)
-      if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
-      try {
-        // Read now: while this call waited for the slot, it may have been changed.
+      return await inSlot(ctx, `notices:${organizationId}`, async () => {
         const webhook = await findNoticeWebhook(db, organizationId)
         if (!webhook) throw notFound('Webhook of notices')
         const owner = { organizationId, id: organizationId }
@@ -74,15 +72,13 @@ export function organizationHandlers(ctx: DispatcherContext) {
           trace,
           spanAttributes: { 'workflow_service.organization.id': organizationId },
           deadlineMs: NOTICE_DEADLINE_MS,
+        }).catch((error: unknown) => {
+          if (error instanceof NotSentError) throw serviceUnavailable(`${error.message} Nothing was sent.`, error)
+          throw error
         })
         const { outcome, reason } = toDeliveryResult(result, redact)
         return { status: 200, body: { error: outcome === 'accepted' ? null : (reason ?? outcome) } }
-      } catch (error) {
-        if (error instanceof NotSentError) throw serviceUnavailable(`${error.message} Nothing was sent.`, error)
-        throw error
-      } finally {
-        slot()
-      }
+      })
     },
 
     /** The caller of the internal API sees every run. */

@@ -14,7 +14,7 @@ import { ApiError, type OperationAnswer } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inTurn } from '../sources/in-turn.ts'
 import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
-import { verifySource } from '../sources/verify-source.ts'
+import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 import { refusalOf, withinQuota, withQuota } from './save-refusals.ts'
@@ -101,7 +101,7 @@ function assertStoredSecretMayTravel(input: WebhookSourceIn, stored: WebhookSour
 /** @throws ApiError 422 `verification_failed` if the endpoint does not confirm. */
 async function verify(ctx: DispatcherContext, save: Save, signingSecret: string | null): Promise<void> {
   const { input } = save
-  const { delivery, failure } = await verifySource(ctx, {
+  const request = {
     organizationId: save.organizationId,
     sourceId: save.sourceId,
     targetUrl: input.endpoint_url,
@@ -109,7 +109,8 @@ async function verify(ctx: DispatcherContext, save: Save, signingSecret: string 
     bodyExample: input.example_request_body,
     requestId: save.requestId,
     trace: save.trace,
-  })
+  }
+  const { delivery, failure } = await inVerificationSlot(ctx, save.sourceId, () => verifySource(ctx, request))
   if (!failure) return
   const { message, ...reason } = failure
   throw new ApiError('verification_failed', `${message} Nothing was saved.`, {

@@ -14,7 +14,7 @@ import {
 import { byTime, decodeCursor, encodeCursor, invalidFields, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
-import { verifySource } from '../sources/verify-source.ts'
+import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 import { checkSource, saveSource } from './save-webhook-source.ts'
@@ -67,23 +67,25 @@ export function sourceHandlers(ctx: DispatcherContext) {
       const { params, requestId, trace } = request
       const { organization_id: organizationId, source_id: sourceId } = params
       const by = readActor(organizationId, request)
-      const stored = orNotFound(await findStoredSource(db, organizationId, sourceId), 'Webhook source')
-      const { source } = stored
-      const { delivery, failure } = await verifySource(ctx, {
-        organizationId,
-        sourceId,
-        targetUrl: source.endpoint_url,
-        signingSecret: decryptSigningSecret(ctx.secrets, stored),
-        bodyExample: source.example_request_body,
-        requestId,
-        trace,
-        test: by && { by, sourceName: source.name },
+      return await inVerificationSlot(ctx, sourceId, async () => {
+        const stored = orNotFound(await findStoredSource(db, organizationId, sourceId), 'Webhook source')
+        const { source } = stored
+        const { delivery, failure } = await verifySource(ctx, {
+          organizationId,
+          sourceId,
+          targetUrl: source.endpoint_url,
+          signingSecret: decryptSigningSecret(ctx.secrets, stored),
+          bodyExample: source.example_request_body,
+          requestId,
+          trace,
+          test: by && { by, sourceName: source.name },
+        })
+        if (!failure) {
+          await confirmWebhookSource(db, organizationId, sourceId, source.version)
+          changeNotices.add(organizationId, 'webhook_sources')
+        }
+        return { status: 200, body: toDeliveryOut(delivery) }
       })
-      if (!failure) {
-        await confirmWebhookSource(db, organizationId, sourceId, source.version)
-        changeNotices.add(organizationId, 'webhook_sources')
-      }
-      return { status: 200, body: toDeliveryOut(delivery) }
     },
     /** A page of the log, newest first. That of a deleted source stays readable. */
     listDeliveries: async ({ params, query }) => {

@@ -1,0 +1,22 @@
+import { serviceUnavailable } from '@workflow-service/service-kit'
+import type { DispatcherContext } from './dispatcher-context.ts'
+
+/**
+ * Makes a request in one of the slots of this process and of the key. `work` reads what it sends, and where: while it
+ * waits for the slot, that may be changed.
+ * @throws ApiError 503 if no slot is free in time; nothing was read or sent then.
+ */
+export async function inSlot<Result>(
+  { limiter, slotWaitMs }: Pick<DispatcherContext, 'limiter' | 'slotWaitMs'>,
+  key: string,
+  work: () => Promise<Result>,
+  maxWaitMs = slotWaitMs,
+): Promise<Result> {
+  const slot = await limiter.acquire(key, Math.min(slotWaitMs, maxWaitMs))
+  if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
+  try {
+    return await work()
+  } finally {
+    slot()
+  }
+}
