@@ -41,10 +41,10 @@ export async function callLookup(ctx: DispatcherContext, call: LookupCall): Prom
   }
 }
 
-/** The time for the end of an MCP session, for which the answer to a call waits. */
+/** The time for the end of an MCP session, for which the answer to a call waits, also one that has used up its time. */
 const END_DEADLINE_MS = 1_000
 
-/** Makes the requests of one call, which have `LOOKUP_DEADLINE_MS` together. */
+/** Makes the requests of one call, which have `LOOKUP_DEADLINE_MS` together, but for the end of its session. */
 export function lookupSender(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
   {
@@ -65,10 +65,7 @@ export function lookupSender(
         ...request,
         method,
         headers: { ...headers, ...secretHeader },
-        deadlineMs: Math.min(
-          Math.max(1, deadline - performance.now()),
-          method === 'DELETE' ? END_DEADLINE_MS : Infinity,
-        ),
+        deadlineMs: method === 'DELETE' ? END_DEADLINE_MS : Math.max(1, deadline - performance.now()),
       },
       { requestId, trace, spanAttributes: { 'workflow_service.lookup.id': id } },
     )
