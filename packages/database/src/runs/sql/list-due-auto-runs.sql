@@ -4,9 +4,9 @@
 --   they begin. Rows: the workflows, first the one that is due for longest.
 SELECT id AS "workflowId", organization_id AS "organizationId", auto_run_frequency AS frequency,
   auto_run_anchor_at AS "anchorAt", auto_run_timing AS timing, auto_run_next_at AS "dueAt",
-  coalesce($1::timestamptz, clock_timestamp()) AS now
+  coalesce($1::timestamptz, now()) AS now
 FROM workflows
 WHERE auto_run_frequency IN ('hourly', 'daily', 'weekly', 'monthly')
-  AND auto_run_next_at <= coalesce($1::timestamptz, clock_timestamp())
+  AND auto_run_next_at <= coalesce($1::timestamptz, now())
   AND (auto_run_next_at, id) > ($3, $4)
 ORDER BY auto_run_next_at, id LIMIT $2
