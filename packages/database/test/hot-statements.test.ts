@@ -142,7 +142,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   startDueAutoRuns: (on) => storage.startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
 }
 
-/** Our organization has all rows, except that each of many others has a webhook source. */
+/** Our organization has all rows, except that each of many others has a webhook source, and one has parked sessions. */
 async function seed({ pool }: Pooled): Promise<void> {
   const run = (sql: string) => pool.query(sql.replaceAll(':organization', `'${organizationId}'`))
   await run(`INSERT INTO organizations (id, name) VALUES (:organization, 'Acme')`)
@@ -154,7 +154,8 @@ async function seed({ pool }: Pooled): Promise<void> {
   await run(`INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at,
       auto_run_enabled, auto_run_frequency, auto_run_anchor_at, auto_run_next_at)
     SELECT ${sqlId('workflows')}, :organization, 'w', '', 'only_me', 'w', true,
-      timestamptz '2026-01-01' + n * interval '1 second', true, 'hourly', now(), CASE WHEN n % 400 = 0 THEN now() - interval '1 minute' END
+      timestamptz '2026-01-01' + n * interval '1 second', true, 'hourly', now(),
+      now() + CASE WHEN n % 400 = 0 THEN interval '-1 minute' ELSE interval '1 hour' END
     FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO workflow_users SELECT :organization, id, ${sqlId('users')}
     FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM workflows) AS numbered`)
@@ -197,6 +198,8 @@ async function seed({ pool }: Pooled): Promise<void> {
   await run(
     `INSERT INTO organizations (id, name) SELECT ${sqlId('webhook_sources')}, 'Other' FROM generate_series(1, ${ROWS}) n`,
   )
+  await run(`INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
+    SELECT gen_random_uuid(), '${id('webhook_sources', 1)}', 1, now() + interval '1 hour' FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
     SELECT ${sqlId('webhook_sources')}, CASE WHEN n <= 10 THEN :organization ELSE ${sqlId('webhook_sources')} END, n, n, '', 'https://x', '{}'
     FROM generate_series(1, ${ROWS}) n`)

@@ -1,7 +1,8 @@
 -- Leases free sessions of any organization, for the sweep.
 -- By hand: the recursive part goes from organization to organization along the index sessions_with_work, and
 --   `candidate` reads the sessions of each that have waited longest: one organization with many waiting sessions does
---   not hide the others. It reads one session more than may be acquired, which shows whether there is more.
+--   not hide the others. It reads one session more than may be acquired, which shows whether there is more. now(), and
+--   not clock_timestamp(), bounds the index, so that parked sessions are not read.
 -- Parameters: $1 to $6 as in acquire-sessions, $7 the first organization, $8 how many organizations to visit, $9
 --   runners that have ended: their leases end at once. Rows: one.
 WITH RECURSIVE leased AS (
@@ -30,7 +31,7 @@ candidate AS MATERIALIZED (
     WHERE organization_id = organization.id
       AND last_finished_number < last_start_number
       AND (lease_until IS NULL OR lease_until < clock_timestamp() OR lease_owner = ANY ($9::text[]))
-      AND waiting_since <= clock_timestamp()
+      AND waiting_since <= now()
     ORDER BY waiting_since, id
     LIMIT 1 + greatest(0, least($3::bigint, $4::bigint - coalesce(leased.sessions, 0)))
     FOR NO KEY UPDATE SKIP LOCKED

@@ -1,5 +1,5 @@
 -- Lists the workflows whose schedule is due. By hand: the list of all frequencies makes the index workflows_auto_run
---   usable, which begins with the frequency.
+--   usable, which begins with the frequency. now(), and not clock_timestamp(), bounds it.
 -- Parameters: $1 the time, or null for the database's clock, $2 limit, $3 and $4 the due time and workflow after which
 --   they begin. Rows: the workflows, first the one that is due for longest.
 SELECT id AS "workflowId", organization_id AS "organizationId", auto_run_frequency AS frequency,
