@@ -365,6 +365,24 @@ test('a person who signs out is asked about what was typed while it can still be
   expect(page.url()).toBe(`${service.url}/sign-in?next=%2Fkeys`)
 })
 
+test('a person who signs out finds the way to sign in that is read only after the end of the sign-in', async () => {
+  const { page } = await open('/')
+  const { path } = APP_ROUTES.signOut
+  const ended = page.waitForResponse(`**${path}`)
+  await page.route(`**${APP_ROUTES.getSetup.path}`, async (route) => {
+    await ended.then((response) => response.finished())
+    await route.fulfill({ json: { needs_setup: false, has_oidc: true } })
+  })
+  await button(page, 'Account: The owner').click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('link', { name: 'Sign in with your organization’s provider' }).waitFor()
+  // Nothing of the person is left.
+  browser.expectProblem(/401/)
+  await page.goBack()
+  await page.waitForURL(`${service.url}/sign-in`)
+  expect(await button(page, 'Account: The owner').count()).toBe(0)
+})
+
 test('the deletion of an organization leaves its page, also while a new name of it is typed', async () => {
   browser.expectProblem(/401/)
   const { page } = await newOwner()

@@ -195,7 +195,8 @@ function AccountMenu() {
         throw error
       }
     }
-    queryClient.clear()
+    // What was read of the person. The page of the sign-in reads what it needs meanwhile.
+    queryClient.removeQueries({ type: 'inactive' })
   }
   return (
     <Menu
