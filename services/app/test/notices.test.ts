@@ -76,13 +76,16 @@ function createContext() {
   return { ctx: { config, db, logger, mailLimiter, addressLimiter } as unknown as AppServiceContext, lines }
 }
 
-/** Returns the database, for `recordNotices`, that does this before it inserts notices. */
-function whileInserting(db: Database, work: () => Promise<unknown>): Database {
+/** Returns the database, for `recordNotices`, that does this before and after it inserts notices. */
+function whileInserting(db: Database, before: () => unknown = () => {}, after: () => unknown = () => {}): Database {
   const connect = async () => {
     const client = await db.pool.connect()
     const query = async (text: string, values: unknown[]) => {
-      if (text.startsWith?.('INSERT INTO notices')) await work()
-      return await client.query(text, values)
+      const isInsert = text.startsWith?.('INSERT INTO notices')
+      if (isInsert) await before()
+      const result = await client.query(text, values)
+      if (isInsert) await after()
+      return result
     }
     return { query, release: (error?: Error) => client.release(error) }
   }
@@ -283,11 +286,43 @@ describe('Notices', () => {
     await suspend(true)
     await data.addDelivery(sourceId, { outcome: 'rejected' })
     await recordNotices(whileInserting(db, deactivate), id, true)
-    const ofMember = 'WHERE organization_id = $1 AND user_id = $2'
-    await db.pool.query(`UPDATE notices SET next_at = now() ${ofMember}`, [id, member.userId])
-    await takeDueNotices(db, 100, true)
-    const { rows } = await db.pool.query(`SELECT attempts FROM notices ${ofMember}`, [id, member.userId])
-    expect(rows).toEqual([{ attempts: 0 }])
+    expect(await list()).toEqual([])
+  })
+
+  test('that are made for an admin who becomes a member meanwhile are not sent', async () => {
+    const { db } = data.app
+    const { admin, owner, id } = organization
+    // Of a workflow that members do not see.
+    await data.createRun(await data.createWorkflow('Payroll', [owner.userId], id), { status: 'failed', error: 'x: y' })
+    isRefusing = true
+    await data.call(admin, 'saveMyNotices', { body: { kinds: ['failures'] } })
+    const { version } = (await data.call(owner, 'listUsers')).body.data.find(({ id: of }) => of === admin.userId)!
+    const change = { params: { user_id: admin.userId }, body: { role: 'member' as const, version } }
+    let changing: Promise<unknown> = Promise.resolve()
+    // The change has begun when the notices are inserted, and are not committed.
+    const begin = async () => {
+      changing = data.call(owner, 'saveUser', change)
+      await Promise.race([changing, untilLocked(db.pool)])
+    }
+    await recordNotices(whileInserting(db, undefined, begin), id, true)
+    await changing
+    expect((await data.call(owner, 'getNotices')).body.data).toEqual([])
+  })
+
+  test('that are tests go to the address that their person has by then, and not to one who has lost access', async () => {
+    const { db } = data.app
+    const { admin, id } = organization
+    const email = `new-${newId()}@acme.test`
+    const begin = async (change: string) => {
+      using other = await beginTransaction(db.pool)
+      await other.query(`UPDATE users SET ${change} WHERE id = $1`, [admin.userId])
+      const made = recordTestNotice(db, id, admin.userId)
+      await Promise.race([made, untilLocked(db.pool, 'INSERT INTO notices')])
+      await other.query('COMMIT')
+      return await made
+    }
+    expect((await begin(`email = '${email}'`))?.recipient).toBe(email)
+    expect(await begin('deactivated_at = now()')).toBeUndefined()
   })
 
   test('that are made while the address of a person changes are sent to the new one', async () => {

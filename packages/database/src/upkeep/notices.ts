@@ -65,12 +65,15 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
     )
     const states: SourceStates = new Map()
     const factsOf = new Map<string | null, readonly Fact[]>()
+    // All admins see the same.
+    const memberIdOf = ({ role, userId }: Recipient) => (role === 'member' ? userId : null)
+    // Before people are locked.
+    for (const memberId of new Set(recipients.map(memberIdOf))) {
+      factsOf.set(memberId, await readFacts(client, { organizationId, memberId }, states))
+    }
     let count = 0
     for (const each of recipients) {
-      // All admins see the same.
-      const memberId = each.role === 'member' ? each.userId : null
-      const seen = factsOf.get(memberId) ?? (await readFacts(client, { organizationId, memberId }, states))
-      factsOf.set(memberId, seen)
+      const seen = factsOf.get(memberIdOf(each)) ?? []
       const wanted = seen.filter(({ kind }) => each.kinds?.includes(kind) ?? true).slice(0, MAX_NEW)
       count += await recordFacts(client, organizationId, each, wanted)
     }
@@ -80,25 +83,32 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
 
 /**
  * Records facts, each of another topic, for a recipient, unless it got a notice of the topic in the last hour or since.
- * Resolves to how many.
+ * Resolves to how many: none for a person who is being changed, or has another role or no access by now. A change waits
+ * for the end of the transaction then, and finds the notices that it ends, or moves to another address.
  */
 export async function recordFacts(
   client: PoolClient,
   organizationId: string,
-  { userId, recipient }: Pick<Recipient, 'userId' | 'recipient'>,
+  { userId, recipient, role }: Omit<Recipient, 'kinds'>,
   facts: readonly Omit<Fact, 'kind'>[],
 ): Promise<number> {
   if (facts.length === 0) return 0
   const notices = facts.map(({ topic, at, ...body }) => ({ topic, at, body: toBody(organizationId, body) }))
   const { rowCount } = await client.query(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body)
-     SELECT (fact.body ->> 'id')::uuid, $1, $2, $3, fact.topic, fact.body
+     SELECT (fact.body ->> 'id')::uuid, $1, $2, to_whom.recipient, fact.topic, fact.body
      FROM json_to_recordset($4) AS fact (topic text, at timestamptz, body json)
+     CROSS JOIN (
+       SELECT $3 AS recipient WHERE $2::uuid IS NULL
+       UNION ALL SELECT email FROM (
+         SELECT email FROM users WHERE id = $2 AND role = $5 AND deactivated_at IS NULL FOR SHARE SKIP LOCKED
+       ) AS person
+     ) AS to_whom
      WHERE NOT EXISTS (
        SELECT FROM notices WHERE organization_id = $1 AND topic = fact.topic AND user_id IS NOT DISTINCT FROM $2::uuid
          AND created_at > least(now() - interval '1 hour', fact.at)
      )`,
-    [organizationId, userId, recipient, JSON.stringify(notices)],
+    [organizationId, userId, recipient, JSON.stringify(notices), role],
   )
   return rowCount ?? 0
 }
@@ -196,13 +206,11 @@ const MAX_OF_ORGANIZATION = 4
 
 /**
  * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by email only if the
- * caller has a mail server, and the person has access: one may have been made while the person lost it, or got another
- * address. Those of suspended organizations wait, and those of `busy` ones.
+ * caller has a mail server. Those of suspended organizations wait, and those of `busy` ones.
  */
 export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, busy: readonly string[] = []) {
   const { rows } = await db.pool.query<DueNotice>(
-    `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute',
-       recipient = coalesce((SELECT email FROM users WHERE users.id = user_id), recipient)
+    `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute'
      WHERE id = ANY (ARRAY(
        SELECT due.id FROM (
          SELECT DISTINCT organization_id AS id FROM notices
@@ -211,9 +219,7 @@ export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, bu
        JOIN organizations AS organization ON organization.id = waiting.id AND NOT organization.is_suspended
        CROSS JOIN LATERAL (
          SELECT id, next_at FROM notices
-         WHERE organization_id = waiting.id AND status = 'waiting' AND next_at <= now()
-           AND (user_id IS NULL OR $2 AND EXISTS (
-             SELECT FROM users WHERE users.id = user_id AND role IS NOT NULL AND deactivated_at IS NULL))
+         WHERE organization_id = waiting.id AND status = 'waiting' AND next_at <= now() AND ($2 OR user_id IS NULL)
          ORDER BY next_at LIMIT ${MAX_OF_ORGANIZATION} FOR UPDATE SKIP LOCKED
        ) AS due ORDER BY due.next_at LIMIT $1
      )) RETURNING ${DUE}`,
@@ -233,14 +239,20 @@ export async function finishNotice(db: Db, id: string, error: string | null): Pr
   )
 }
 
-/** Records a notice for a test, which only its caller sends at first. Undefined: there is no such recipient. */
+/**
+ * Records a notice for a test, which only its caller sends at first, after a change of the person that is under way.
+ * Undefined: there is no such recipient.
+ */
 export async function recordTestNotice(db: Db, organizationId: string, userId: string | null) {
   const text = 'This is a test: notices reach you here.'
   const body = toBody(organizationId, { type: 'notice.test', text, data: {} })
   const { rows } = await db.pool.query<DueNotice>(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body, attempts, next_at)
      SELECT $1, $2, $3::uuid, recipient, 'test', $4, 1, now() + interval '1 minute' FROM (
-       SELECT email AS recipient FROM users WHERE organization_id = $2 AND id = $3::uuid
+       SELECT email AS recipient FROM (
+         SELECT email FROM users
+         WHERE organization_id = $2 AND id = $3::uuid AND role IS NOT NULL AND deactivated_at IS NULL FOR SHARE
+       ) AS person
        UNION ALL SELECT url FROM notice_webhooks WHERE organization_id = $2 AND $3::uuid IS NULL
      ) AS to_whom RETURNING ${DUE}`,
     [body.id, organizationId, userId, JSON.stringify(body)],
