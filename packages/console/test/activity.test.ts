@@ -527,8 +527,16 @@ test('the page of a run shows admins what its model was asked, and everybody why
   await service.db.pool.query(
     `WITH run AS (UPDATE starts SET status = 'queued', started_at = created_at + interval '59.96 s', finished_at = NULL
        WHERE id = $1 RETURNING id)
-     INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT id, 1000, 'note', $2, 1 FROM run`,
-    [runId, JSON.stringify({ code: 'budget_spent', text: waits })],
+     INSERT INTO run_steps (run_id, position, kind, data, epoch)
+     SELECT id, position, 'note', data, 1 FROM run, unnest(ARRAY[1000, 1001], $2::json[]) AS note (position, data)`,
+    // The run was woken after 10 minutes, and waits as before.
+    [
+      runId,
+      [
+        { code: 'budget_spent', text: waits },
+        { code: 'taken_up_again', text: 'Resumed (attempt 1)' },
+      ],
+    ],
   )
   await show(ofMember, `/runs/${runId}`)
   await ofMember.locator('.notice').getByText(waits).waitFor()

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
+import { whyParked } from '@workflow-service/contract'
 import {
   acquireSessions,
   cancelQueuedRuns,
@@ -94,6 +95,7 @@ describe('a paused source', () => {
     const other = await fixture.startRunner({ sessionQueue: undefined })
     const waiting = await untilParked(one)
     expect(waiting.steps.filter(({ data }) => 'code' in data && data.code === 'source_paused')).toHaveLength(1)
+    expect(whyParked(waiting)).toMatch(/^Order intake is paused/)
     expect(payloads()).toEqual([])
     await setPaused(false)
     const runs = await fixture.waitForRuns([one, two])

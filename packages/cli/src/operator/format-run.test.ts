@@ -100,6 +100,9 @@ describe('formatRun', () => {
     for (const code of ['source_paused', 'budget_spent']) {
       const steps = [...run.steps, step(980, 'note', { code, text })]
       expect(formatRun(terminal, { ...parked, steps })).toContain(`  waits         ${text}\n\n`)
+      // It was woken and waits for the same as before, as for a budget every 10 minutes.
+      steps.push(step(990, 'note', { code: 'taken_up_again', text: 'Resumed (attempt 1), after 9 steps' }))
+      expect(formatRun(terminal, { ...parked, steps })).toContain(`  waits         ${text}\n\n`)
     }
     expect(formatRun(terminal, { ...parked, status: 'running' })).not.toContain('  waits ')
     expect(formatRun(terminal, { ...parked, steps: run.steps })).not.toContain('  waits ')

@@ -1,6 +1,6 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
-import { canDraftRules } from '@workflow-service/contract'
-import { BUDGET_SPENT_NOTE, type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
+import { canDraftRules, whyParked } from '@workflow-service/contract'
+import type { RunDelivery, RunDetails } from '@workflow-service/database'
 import { DELIVERY_COLUMNS, DELIVERY_ID, stateColour } from '../run-columns.ts'
 import {
   type Column,
@@ -41,13 +41,14 @@ export function formatHead(terminal: Terminal, run: RunDetails): string {
   const { created_at: acceptedAt, finished_at: finishedAt } = run
   const took = finishedAt ? ` after ${showDuration(finishedAt.getTime() - acceptedAt.getTime())}` : ''
   const attempts = run.attempts > 1 ? `, attempt ${run.attempts}` : ''
+  const waits = whyParked(run)
   const facts: [string, string][] = [
     ['workflow', `${run.workflow_name}  ${run.workflow_id}`],
     ['session', `${run.session_id}, start number ${run.number}`],
     ['started by', STARTERS[run.origin]],
     ['request', run.request_id],
     ['organization', run.organization_id],
-    ...listWaiting(run),
+    ...(waits === undefined ? [] : [['waits', waits] satisfies [string, string]]),
     ...(canDraftRules(run.error) ? [['what next', `wf rules draft ${run.id}`] satisfies [string, string]] : []),
   ]
   return [
@@ -55,16 +56,6 @@ export function formatHead(terminal: Terminal, run: RunDetails): string {
     formatFacts(terminal, facts),
     '\n',
   ].join('')
-}
-
-/** The notes of a run that waits for a rate limit or budget, or for a paused source. */
-const PARKED: ReadonlySet<string> = new Set(['run_parked', BUDGET_SPENT_NOTE, SOURCE_PAUSED_NOTE])
-
-/** Why a parked run waits: its status is the same as that of a run that has not begun. */
-function listWaiting({ status, steps }: RunDetails): [string, string][] {
-  const last = steps.at(-1)
-  const isParked = status === 'queued' && last?.kind === 'note' && PARKED.has(last.data.code)
-  return isParked ? [['waits', last.data.text]] : []
 }
 
 /** Width of the columns before a headline: time of day, then time since acceptance. */

@@ -13,7 +13,7 @@ export interface PausedDelivery {
 }
 
 /** The note of a run that waits for a paused source. */
-export const SOURCE_PAUSED_NOTE = 'source_paused'
+const SOURCE_PAUSED_NOTE = 'source_paused'
 
 /**
  * Parks a run until its source is resumed, for 3 days at most since it first waited for this payload: in one

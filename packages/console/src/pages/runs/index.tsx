@@ -1,5 +1,6 @@
 import type { AppAnswer, RunDetailOut } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract/draft-rules'
+import { whyParked } from '@workflow-service/contract/parked-run'
 import { useState } from 'react'
 import { useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -33,14 +34,9 @@ export function RunsPage() {
 
 export const RunPage = pageOf('getRun', RunDetails)
 
-/** The notes of a run that waits for its model, for the next day or month, or for a paused source. */
-const PARKED: readonly unknown[] = ['run_parked', 'budget_spent', 'source_paused']
-
 /** What a queued run waits for. */
-function waitText({ steps }: RunDetailOut): string {
-  const note = steps.at(-1)?.data as { code?: string; text?: string } | undefined
-  if (note?.text && PARKED.includes(note.code)) return note.text
-  return 'It waits for the earlier starts of its session, or for a free runner.'
+function waitText(run: RunDetailOut): string {
+  return whyParked(run) ?? 'It waits for the earlier starts of its session, or for a free runner.'
 }
 
 /** Whether a model executes the run: its first step names the agent. */
