@@ -32,7 +32,8 @@ export function credentialsFile(env: NodeJS.ProcessEnv): string {
   return join(folder, 'workflow-service', 'credentials.json')
 }
 
-const withoutSlash = (url: string) => url.replace(/\/+$/, '')
+/** The address as the client uses it: the case of a host and the port of a scheme are no difference. */
+const rootOf = (url: string) => (URL.canParse(url) ? new URL(url).href : url).replace(/\/+$/, '')
 
 /** Returns the key of the environment, or the saved one, which no other service gets. @throws CliError */
 export function readCredentials(env: NodeJS.ProcessEnv): Credentials {
@@ -42,7 +43,7 @@ export function readCredentials(env: NodeJS.ProcessEnv): Credentials {
   if (key && !saved)
     throw new CliError('WF_API_URL is missing: the address of the service, as in https://api.example.com.')
   if (!saved) throw new CliError('There is no API key. Save one with wf login URL, or set WF_API_KEY and WF_API_URL.')
-  if (!key && url && withoutSlash(url) !== withoutSlash(saved.url)) {
+  if (!key && url && rootOf(url) !== rootOf(saved.url)) {
     const advice = 'Unset it, or set WF_API_KEY, too.'
     throw new CliError(`The saved key is one of ${saved.url}, and WF_API_URL is another address. ${advice}`)
   }
