@@ -309,6 +309,31 @@ describe('Notices', () => {
     expect((await data.call(owner, 'getNotices')).body.data).toEqual([])
   })
 
+  test('that are made for a webhook that is removed meanwhile are not sent to the next one', async () => {
+    const { db } = data.app
+    const { admin, id } = organization
+    await data.addDelivery(await data.saveSource({ name: 'Order intake' }, organization), { outcome: 'rejected' })
+    data.endpoint.answerWith({ status: 500 })
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
+    let removing: Promise<unknown> = Promise.resolve()
+    // The removal has begun when the notices are inserted, and are not committed.
+    const begin = async () => {
+      removing = data.call(admin, 'deleteNoticeWebhook')
+      await Promise.race([removing, untilLocked(db.pool, 'notice_webhooks')])
+    }
+    await recordNotices(whileInserting(db, undefined, begin), id, true)
+    await removing
+    expect(await list()).toEqual([])
+    // The removal comes first.
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
+    await recordNotices(
+      whileInserting(db, () => data.call(admin, 'deleteNoticeWebhook')),
+      id,
+      true,
+    )
+    expect(await list()).toEqual([])
+  })
+
   test('that are tests go to the address that their person has by then, and not to one who has lost access', async () => {
     const { db } = data.app
     const { admin, id } = organization

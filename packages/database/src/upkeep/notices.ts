@@ -21,7 +21,6 @@ interface Fact {
 interface Recipient {
   /** Null: the webhook. */
   readonly userId: string | null
-  readonly recipient: string
   readonly kinds: readonly NoticeKind[] | null
   readonly role: string | null
 }
@@ -58,16 +57,16 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
     )
     if (!locked.rows[0]?.isLocked) return 0
     const { rows: recipients } = await client.query<Recipient>(
-      `SELECT id AS "userId", email AS recipient, notice_kinds AS kinds, role FROM users
+      `SELECT id AS "userId", notice_kinds AS kinds, role FROM users
        WHERE organization_id = $1 AND $2 AND cardinality(notice_kinds) > 0 AND deactivated_at IS NULL AND role IS NOT NULL
-       UNION ALL SELECT NULL, url, NULL, 'admin' FROM notice_webhooks WHERE organization_id = $1`,
+       UNION ALL SELECT NULL, NULL, 'admin' FROM notice_webhooks WHERE organization_id = $1`,
       [organizationId, hasMail],
     )
     const states: SourceStates = new Map()
     const factsOf = new Map<string | null, readonly Fact[]>()
     // All admins see the same.
     const memberIdOf = ({ role, userId }: Recipient) => (role === 'member' ? userId : null)
-    // Before people are locked.
+    // Before the recipients are locked.
     for (const memberId of new Set(recipients.map(memberIdOf))) {
       factsOf.set(memberId, await readFacts(client, { organizationId, memberId }, states))
     }
@@ -83,13 +82,14 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
 
 /**
  * Records facts, each of another topic, for a recipient, unless it got a notice of the topic in the last hour or since.
- * Resolves to how many: none for a person who is being changed, or has another role or no access by now. A change waits
- * for the end of the transaction then, and finds the notices that it ends, or moves to another address.
+ * Resolves to how many: none for a person who is being changed, or has another role or no access by now, and for a
+ * webhook that is being changed, or was removed. A change waits for the end of the transaction then, and finds the
+ * notices that it ends, or moves to another address.
  */
 export async function recordFacts(
   client: PoolClient,
   organizationId: string,
-  { userId, recipient, role }: Omit<Recipient, 'kinds'>,
+  { userId, role }: Omit<Recipient, 'kinds'>,
   facts: readonly Omit<Fact, 'kind'>[],
 ): Promise<number> {
   if (facts.length === 0) return 0
@@ -97,18 +97,20 @@ export async function recordFacts(
   const { rowCount } = await client.query(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body)
      SELECT (fact.body ->> 'id')::uuid, $1, $2, to_whom.recipient, fact.topic, fact.body
-     FROM json_to_recordset($4) AS fact (topic text, at timestamptz, body json)
+     FROM json_to_recordset($3) AS fact (topic text, at timestamptz, body json)
      CROSS JOIN (
-       SELECT $3 AS recipient WHERE $2::uuid IS NULL
-       UNION ALL SELECT email FROM (
-         SELECT email FROM users WHERE id = $2 AND role = $5 AND deactivated_at IS NULL FOR SHARE SKIP LOCKED
+       SELECT email AS recipient FROM (
+         SELECT email FROM users WHERE id = $2 AND role = $4 AND deactivated_at IS NULL FOR SHARE SKIP LOCKED
        ) AS person
+       UNION ALL SELECT url FROM (
+         SELECT url FROM notice_webhooks WHERE organization_id = $1 AND $2::uuid IS NULL FOR SHARE SKIP LOCKED
+       ) AS webhook
      ) AS to_whom
      WHERE NOT EXISTS (
        SELECT FROM notices WHERE organization_id = $1 AND topic = fact.topic AND user_id IS NOT DISTINCT FROM $2::uuid
          AND created_at > least(now() - interval '1 hour', fact.at)
      )`,
-    [organizationId, userId, recipient, JSON.stringify(notices), role],
+    [organizationId, userId, JSON.stringify(notices), role],
   )
   return rowCount ?? 0
 }
@@ -240,7 +242,7 @@ export async function finishNotice(db: Db, id: string, error: string | null): Pr
 }
 
 /**
- * Records a notice for a test, which only its caller sends at first, after a change of the person that is under way.
+ * Records a notice for a test, which only its caller sends at first, after a change of the recipient that is under way.
  * Undefined: there is no such recipient.
  */
 export async function recordTestNotice(db: Db, organizationId: string, userId: string | null) {
@@ -253,7 +255,9 @@ export async function recordTestNotice(db: Db, organizationId: string, userId: s
          SELECT email FROM users
          WHERE organization_id = $2 AND id = $3::uuid AND role IS NOT NULL AND deactivated_at IS NULL FOR SHARE
        ) AS person
-       UNION ALL SELECT url FROM notice_webhooks WHERE organization_id = $2 AND $3::uuid IS NULL
+       UNION ALL SELECT url FROM (
+         SELECT url FROM notice_webhooks WHERE organization_id = $2 AND $3::uuid IS NULL FOR SHARE
+       ) AS webhook
      ) AS to_whom RETURNING ${DUE}`,
     [body.id, organizationId, userId, JSON.stringify(body)],
   )

@@ -63,8 +63,8 @@ const EVENTS = `
  */
 export async function recordRunEvents(db: Db, organizationId: string): Promise<number> {
   return await inTransaction(db, async (client) => {
-    const locked = await client.query<{ url: string; waiting: number }>(
-      `SELECT url, (SELECT count(*)::integer FROM notices
+    const locked = await client.query<{ waiting: number }>(
+      `SELECT (SELECT count(*)::integer FROM notices
          WHERE organization_id = $1 AND status = 'waiting' AND user_id IS NULL) AS waiting
        FROM notice_webhooks WHERE organization_id = $1 FOR UPDATE SKIP LOCKED`,
       [organizationId],
@@ -73,7 +73,7 @@ export async function recordRunEvents(db: Db, organizationId: string): Promise<n
     const limit = Math.min(PAGE_SIZE, MAX_WAITING_EVENTS - (webhook?.waiting ?? MAX_WAITING_EVENTS))
     if (!webhook || limit <= 0) return 0
     const { rows } = await client.query<EventRow>(EVENTS, [organizationId, limit])
-    await recordFacts(client, organizationId, { userId: null, recipient: webhook.url, role: null }, rows.map(toFact))
+    await recordFacts(client, organizationId, { userId: null, role: null }, rows.map(toFact))
     await client.query(
       `UPDATE notice_webhooks SET events_after = greatest(events_after, coalesce($2, now()) - ${OVERLAP})
        WHERE organization_id = $1`,
