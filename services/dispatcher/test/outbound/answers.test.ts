@@ -110,11 +110,12 @@ describe('the status', () => {
   })
 })
 
-/** Starts a server in another process, which prints its port first. */
+/** Starts a server in another process, which prints its port first, and ends it with the test. */
 async function startServer(program: string) {
   const child = spawn(process.execPath, ['--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] })
   const nextLine = async (): Promise<string> => String((await once(child.stdout, 'data'))[0]).trim()
-  return { url: `http://127.0.0.1:${await nextLine()}/`, nextLine, kill: () => child.kill() }
+  const end = (): void => void child.kill()
+  return { url: `http://127.0.0.1:${await nextLine()}/`, nextLine, [Symbol.dispose]: end }
 }
 
 describe('a process that was too busy to read', () => {
@@ -127,13 +128,13 @@ describe('a process that was too busy to read', () => {
       })
       server.listen(0, '127.0.0.1', () => console.log(server.address().port))
     `
-    const { url, nextLine, kill } = await startServer(program)
+    using server = await startServer(program)
+    const { url, nextLine } = server
     const result = createSendRequest({ allowedSubnets: loopback })(request(url, { deadlineMs: 2_000 }))
     await nextLine()
     // Blocks this process until well after the deadline.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500)
     expect(await result).toEqual(answered(200, 'ok'))
-    kill()
   })
 
   test('sends nothing once the deadline has passed', async () => {
@@ -143,7 +144,8 @@ describe('a process that was too busy to read', () => {
       })
       server.listen(0, '127.0.0.1', () => console.log(server.address().port))
     `
-    const { url, nextLine, kill } = await startServer(program)
+    using server = await startServer(program)
+    const { url, nextLine } = server
     const connecting = Promise.withResolvers<void>()
     const connect: Connect = (options) => {
       process.nextTick(connecting.resolve)
@@ -154,7 +156,6 @@ describe('a process that was too busy to read', () => {
     await connecting.promise
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
     const [{ kind }, read] = await Promise.all([result, nextLine()])
-    kill()
     expect([kind, read]).toEqual(['timed_out', 'read 0'])
   })
 })
