@@ -12,6 +12,7 @@ import {
   recordAuditEvent,
   signIn,
 } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failure, wf as runWf } from './support/wf.ts'
@@ -593,12 +594,20 @@ test('single runs and deliveries are deleted with everything that has their text
 const afterRestore = async (args: string[], ask?: (question: string) => Promise<string>) =>
   await runWf(settings(), ['after-restore', ...args], { ask })
 
+/** Ends the connections of a service, which PostgreSQL lists until it has noticed that. */
+async function disconnect(service: ReturnType<typeof createDatabase>): Promise<void> {
+  const { rows } = await service.pool.query<{ name: string }>(`SELECT current_setting('application_name') AS name`)
+  await service.close()
+  const listed = 'SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1'
+  await waitUntil(async () => (await database.db.pool.query(listed, [rows[0]!.name])).rowCount === 0)
+}
+
 describe('wf after-restore', () => {
   test('refuses while a service is connected, and without a confirmation', async () => {
     const runner = createDatabase({ url: database.url, applicationName: 'runner' })
     await runner.ping()
     expect(await afterRestore(['--yes'])).toMatchObject(failure('services use the database: runner. Stop them first.'))
-    await runner.close()
+    await disconnect(runner)
     expect(await afterRestore([])).toMatchObject(failure('--yes'))
     expect(await afterRestore([], async () => 'yes')).toMatchObject({ exitStatus: 1 })
   })
@@ -610,7 +619,7 @@ describe('wf after-restore', () => {
       return 'restored'
     }
     expect(await afterRestore([], ask)).toMatchObject(failure('services use the database: gateway. Stop them first.'))
-    await gateway.close()
+    await disconnect(gateway)
   })
 
   test('says what it ended', async () => {
