@@ -404,7 +404,9 @@ test('each person chooses the notices that they get by email', async () => {
   // Members get no notices of keys.
   const others = await browser.reusePage(member.context)
   await show(others, '/account')
-  expect(await others.getByRole('group', { name: 'Send me' }).getByRole('checkbox').count()).toBe(3)
+  const ofMember = others.getByRole('group', { name: 'Send me' })
+  await ofMember.waitFor()
+  expect(await ofMember.getByRole('checkbox').count()).toBe(3)
 })
 
 test('the webhook of notices gets the events that are chosen with it, and is removed', async () => {
