@@ -384,6 +384,34 @@ test('the usage of days counts nothing of a day (UTC) before the hour at which t
   expect(groups[0]?.starts).toEqual({ succeeded: 6 })
 })
 
+test('the usage of runs of a model is counted without comparing each run with each', async () => {
+  const { startId } = await endedRun(0)
+  await db.pool.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
+       created_at, started_at, finished_at)
+     SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, status,
+       created_at, started_at, finished_at FROM starts, generate_series(1, 499) AS n WHERE id = $1`,
+    [startId],
+  )
+  await db.pool.query(
+    `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+     SELECT id, 1, 'model_answer', '{"model": "m", "input_tokens": 2, "output_tokens": 1, "cost_micros": 7}', 1 FROM starts`,
+  )
+  const plans: string[] = []
+  const query = async (given: string | { text: string; values: unknown[] }, values?: unknown[]): Promise<unknown> => {
+    const [text, parameters] = typeof given === 'string' ? [given, values] : [given.text, given.values]
+    const plan = await db.pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE, TIMING OFF) ${text}`, parameters)
+    plans.push(...plan.rows.map((row) => row['QUERY PLAN']))
+    return await db.pool.query(text, parameters)
+  }
+  const { groups } = await readUsage({ pool: { query } } as never, admin(), { by: 'model' })
+  expect(groups).toMatchObject([{ name: 'm', starts: { answers: 500 }, tokens: 1_500, cost_micros: 3_500 }])
+  const { groups: workflows } = await readUsage(db, admin(), { by: 'workflow' })
+  expect(workflows).toMatchObject([{ starts: { succeeded: 500 }, tokens: 1_500, cost_micros: 3_500 }])
+  const removed = plans.map((line) => Number(/Removed by Join Filter: (\d+)/.exec(line)?.[1] ?? 0))
+  expect(Math.max(...removed)).toBeLessThanOrEqual(500)
+})
+
 test('The usage of more than 100 things has all of them, those that are used least as one', async () => {
   const hour = new Date(Date.now() - 86_400_000)
   const use = (from: number, to: number) =>

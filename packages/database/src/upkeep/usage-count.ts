@@ -30,7 +30,8 @@ export interface UsageRow {
 }
 
 export const HOUR_MS = 3_600_000
-const BATCH_SIZE = 5_000
+/** Each run has its journal, which may have megabytes. */
+const BATCH_SIZE = 1_000
 
 /**
  * The upper limit of a class of durations in relation to that of the one before. A duration differs from the middle of
