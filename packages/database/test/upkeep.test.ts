@@ -188,6 +188,23 @@ describe('old runs', () => {
     expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1, 1])
   })
 
+  test.each([
+    ['a deleted workflow', 'workflows', async () => void (await purgeDeletedWorkflows(db, 500))],
+    ['a deleted organization', 'organizations', async () => void (await deleteOrganizationRows(db))],
+  ])('of %s are deleted in batches of the rows and pieces of their journals', async (_what, table, deleteBatch) => {
+    for (let n = 0; n < 4; n += 1) await endedRun(0)
+    await db.pool.query('ALTER TABLE run_steps ALTER data SET STORAGE EXTERNAL')
+    await db.pool.query(
+      `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+       SELECT id, 100, 'note', json_build_object('text', repeat('x', 24000000)), 1 FROM starts`,
+    )
+    await db.pool.query(`UPDATE ${table} SET deleted_at = now()`)
+    const counts = [await db.prisma.start.count()]
+    for (; counts.at(-1)! > 0 && counts.length < 10; counts.push(await db.prisma.start.count())) await deleteBatch()
+    expect(counts).toEqual([4, 3, 2, 1, 0])
+    expect(await db.prisma.runStep.count()).toBe(0)
+  })
+
   test('wait until the usage has counted them, and are counted as before afterwards', async () => {
     await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
     for (let n = 0; n < 2; n += 1) await endedRun(3)

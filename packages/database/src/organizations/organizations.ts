@@ -4,6 +4,7 @@ import {
   type Database,
   type Db,
   deleteRows,
+  deleteRuns,
   deriveId,
   inPrismaTransaction,
   inTransaction,
@@ -273,7 +274,11 @@ async function deleteBatch(
   batch: number,
   organizationId: string,
 ): Promise<'deleted' | 'locked' | 'none'> {
-  if ((await deleteRows(db, { table, key: 'ctid', where }, batch, organizationId)) > 0) return 'deleted'
+  const deleted =
+    table === 'starts'
+      ? await deleteRuns(db, where, batch, organizationId)
+      : await deleteRows(db, { table, key: 'ctid', where }, batch, organizationId)
+  if (deleted > 0) return 'deleted'
   const left = await db.pool.query(`SELECT FROM ${table} WHERE ${where} LIMIT $1`, [1, organizationId])
   return left.rowCount === 0 ? 'none' : 'locked'
 }

@@ -1,8 +1,10 @@
 import {
   type AgedBatch,
   column,
+  COUNT_STEP_ROWS,
   type Db,
   deleteRows,
+  MAX_STEP_ROWS,
   NIL_UUID,
   type paging,
   runStatement,
@@ -27,18 +29,14 @@ export interface RetentionResult {
   readonly next: paging.TimePosition | undefined
 }
 
-/**
- * Rows of the journal, and pieces of 2 kB of their large values, that one batch deletes; a single run may have more.
- */
-const MAX_STEP_ROWS = 20_000
-
 /** SQL for the time before which rows are deleted: the age in days, and at most what the usage has counted. */
 const limitOf = (days: '$1' | '$2') => `least(now() - make_interval(days => ${days}), ${COUNTED_UNTIL})`
 
 /** SQL for the condition that a row is in no hour that may be counted again. */
 const IS_COUNTED = `date_trunc('hour', created_at) <> ALL (ARRAY${HOURS_COUNTED_AGAIN})`
 
-const oldRuns = (limit: string, after: string) => sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, MAX_STEP_ROWS })
+const oldRuns = (limit: string, after: string) =>
+  sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, COUNT_STEP_ROWS, MAX_STEP_ROWS })
 
 const LAST_OF_BATCH = sql('upkeep/last-of-batch')
 const BATCH = { createdAt: column.timestamptz, id: column.uuid, deleted: column.integer, isLast: column.boolean }

@@ -11,7 +11,7 @@ import {
   type Connection,
   databaseNull,
   type Db,
-  deleteRows,
+  deleteRuns,
   inPrismaTransaction,
   inTransaction,
   type PrismaDb,
@@ -483,7 +483,7 @@ export async function purgeDeletedWorkflows(db: Db, batchSize: number): Promise<
       )
       if (!locked.rowCount) return 0
       const where = 'workflow_id = $2 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC'
-      const runs = await deleteRows({ pool: client }, { table: 'starts', key: 'ctid', where }, batchSize, id)
+      const runs = await deleteRuns({ pool: client }, where, batchSize, id)
       const emptied = await client.query(
         'DELETE FROM workflows WHERE id = $1 AND (SELECT true FROM starts WHERE workflow_id = $1 LIMIT 1) IS NULL',
         [id],

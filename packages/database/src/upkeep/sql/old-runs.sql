@@ -10,9 +10,7 @@ read AS MATERIALIZED (
 weighed AS MATERIALIZED (
   SELECT read.*, row_number() OVER in_order AS position, sum(step_rows) OVER in_order AS step_rows
   FROM read CROSS JOIN LATERAL (
-    SELECT count(*) + coalesce(sum((pg_column_size(data) + coalesce(pg_column_size(earlier_steps), 0)) / 2000), 0)
-      AS step_rows
-    FROM run_steps WHERE run_id = read.id
+    :COUNT_STEP_ROWS WHERE run_id = read.id
   ) AS journal
   WINDOW in_order AS (ORDER BY created_at, id)
 ),
