@@ -74,7 +74,7 @@ async function sendJob(
   stopping: AbortSignal,
   { untilNextSecond, turnMs }: { untilNextSecond: () => Promise<void>; turnMs: number },
 ): Promise<void> {
-  const startedMs = performance.now()
+  const turnEndsMs = performance.now() + turnMs
   const { id, organizationId } = leased
   // A job that a person stops while the dispatcher is unavailable.
   const ended = new AbortController()
@@ -93,19 +93,21 @@ async function sendJob(
       // The dispatcher takes a payload that an admin sends again for approved. These are not looked at one by one.
       const asking = await findAskingForApproval(ctx.db, job)
       const results = await Promise.all(
-        next.map(async (each) => (asking.has(each.deliveryId) ? 'not_sent' : await resend(ctx, leased, each, signal))),
+        next.map(async (each) =>
+          asking.has(each.deliveryId) ? 'not_sent' : await resend(ctx, leased, each, signal, turnEndsMs),
+        ),
       )
       // What was not answered is asked for again by the process that continues.
       if (signal.aborted) break
-      const paused = results.indexOf('paused')
-      // The dispatcher sends those after a paused one at most once, also when it is asked for them again.
-      const answered = paused === -1 ? results : results.slice(0, paused)
+      const left = results.findIndex((result) => result === 'paused' || result === 'unavailable')
+      // The dispatcher sends those after it at most once, also when it is asked for them again.
+      const answered = left === -1 ? results : results.slice(0, left)
       const notSent = answered.filter((result) => result === 'not_sent').length
       job = await recordResends(ctx.db, owner, { id, sent: answered.length - notSent, notSent })
-      if (job && paused !== -1) job = await deferPausedResends(ctx.db, owner, id)
+      if (job && results.includes('paused')) job = await deferPausedResends(ctx.db, owner, id)
       ctx.changeNotices.add(organizationId, 'deliveries')
       await second
-      if (performance.now() - startedMs >= turnMs) break
+      if (performance.now() >= turnEndsMs) break
     }
   } finally {
     clearInterval(renewing)
@@ -114,13 +116,17 @@ async function sendJob(
   }
 }
 
-/** Whether the payload was sent, with any outcome. Waits while the dispatcher is unavailable. */
+/**
+ * Whether the payload was sent, with any outcome. Waits while the dispatcher is unavailable, or cannot send it for now,
+ * until the turn of the job is over.
+ */
 async function resend(
   { dispatcher }: JobContext,
   { organizationId, createdBy }: LeasedResends,
   { deliveryId, resendId }: LeasedResends['next'][number],
   signal: AbortSignal,
-): Promise<'sent' | 'not_sent' | 'paused'> {
+  turnEndsMs: number,
+): Promise<'sent' | 'not_sent' | 'paused' | 'unavailable'> {
   const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
   while (!signal.aborted) {
     try {
@@ -130,6 +136,7 @@ async function resend(
       if (!(error instanceof ApiError)) throw error
       if (['source_paused', 'organization_suspended'].includes(error.code)) return 'paused'
       if (error.status < 500) return 'not_sent'
+      if (performance.now() >= turnEndsMs) return 'unavailable'
       await pauseSecond(signal)
     }
   }

@@ -291,6 +291,30 @@ describe('Payloads that are sent again together', () => {
     await ctx.close()
   })
 
+  test('do not wait behind jobs whose payloads cannot be sent for now, such as those with a secret of a missing key', async () => {
+    const { pool } = data.app.db
+    const ofMissingKey = await data.saveSource({ signing_secret: 'a signing secret' })
+    const xorKeyId = 'set_byte(signing_secret, 1, get_byte(signing_secret, 1) # 1)'
+    const swapKey = () =>
+      pool.query(`UPDATE webhook_sources SET signing_secret = ${xorKeyId} WHERE id = $1`, [ofMissingKey])
+    await swapKey()
+    // As many as a process sends at once.
+    const waiting: string[] = []
+    for (const order of ['W1', 'W2', 'W3', 'W4'])
+      waiting.push((await create({ ids: [await addFailed(order, ofMissingKey)] })).body.id)
+    const { body: later } = await create({ ids: [await addFailed('X1')] })
+    await pool.query(`UPDATE resend_jobs SET created_at = now() - interval '1 hour' WHERE id = ANY ($1)`, [waiting])
+    const ctx = await createContext()
+    const sending = sendResendJobs(ctx, AbortSignal.timeout(50_000), async () => {}, 500)
+    expect(await untilEnded(later.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+    for (const id of waiting) expect(await read(id)).toMatchObject({ status: 'running', done: 0, not_sent: 0 })
+    await swapKey()
+    for (const id of waiting) expect(await untilEnded(id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+    await sending
+    expect(received()).toEqual(['W1', 'W2', 'W3', 'W4', 'X1'])
+    await ctx.close()
+  }, 60_000)
+
   test('stop when a person says so, and those that cannot be sent are counted', async () => {
     const gone = await data.saveSource()
     for (let n = 0; n < 3; n += 1) await addFailed(`S${n}`)
