@@ -479,6 +479,26 @@ describe('old journals', () => {
     expect(await upkeep.deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
   })
 
+  test('of a run that waited for days are deleted once it has ended for so long, as those accepted after it', async () => {
+    const [before, waited, after] = [await endedRun(33), await endedRun(31), await endedRun(31)]
+    await db.pool.query(`UPDATE starts SET finished_at = now() - interval '29 days' WHERE id = $1`, [waited.startId])
+    const steps = () => Promise.all([before, waited, after].map(({ startId }) => countSteps(startId)))
+    await deleteAll(upkeep.deleteOldJournals, 30)
+    expect(await steps()).toEqual([0, 1, 1])
+    await db.pool.query(
+      `UPDATE starts SET created_at = created_at - interval '2 days', finished_at = finished_at - interval '2 days'`,
+    )
+    await deleteAll(upkeep.deleteOldJournals, 30)
+    expect(await steps()).toEqual([0, 0, 0])
+  })
+
+  test('are not kept for a run that was accepted before them and took more than 8 days', async () => {
+    const [long, after] = [await endedRun(38), await endedRun(31)]
+    await db.pool.query(`UPDATE starts SET finished_at = now() - interval '29 days' WHERE id = $1`, [long.startId])
+    await deleteAll(upkeep.deleteOldJournals, 30)
+    expect(await Promise.all([long, after].map(({ startId }) => countSteps(startId)))).toEqual([1, 0])
+  })
+
   test('of a run that had not ended go with the run', async () => {
     const run = await endedRun(31)
     await db.pool.query(`UPDATE starts SET status = 'queued', finished_at = NULL WHERE id = $1`, [run.startId])

@@ -1,3 +1,4 @@
+import { APPROVAL_DAYS } from '@workflow-service/contract'
 import {
   type AgedBatch,
   column,
@@ -35,8 +36,8 @@ const limitOf = (days: '$1' | '$2') => `least(now() - make_interval(days => ${da
 /** SQL for the condition that a row is in no hour that may be counted again. */
 const IS_COUNTED = `date_trunc('hour', created_at) <> ALL (ARRAY${HOURS_COUNTED_AGAIN})`
 
-const oldRuns = (limit: string, after: string) =>
-  sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, COUNT_STEP_ROWS, MAX_STEP_ROWS })
+const oldRuns = (limit: string, after: string, isDue = 'true') =>
+  sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, IS_DUE: isDue, COUNT_STEP_ROWS, MAX_STEP_ROWS })
 
 const LAST_OF_BATCH = sql('upkeep/last-of-batch')
 const BATCH = { createdAt: column.timestamptz, id: column.uuid, deleted: column.integer, isLast: column.boolean }
@@ -73,15 +74,24 @@ export const deleteOldRuns = deletionOf('upkeep/delete-old-runs', {
  */
 const JOURNAL_LIMIT = `least(${limitOf('$1')}, (SELECT min(hour) FROM ${HOURS_COUNTED_AGAIN} AS counted_again))`
 
+/** Days for which journals are kept for a run before them: longer than one whose payload waits for an approval. */
+const HELD_DAYS = APPROVAL_DAYS + 1
+
+/** SQL for the condition that no run of the batch up to this one may still end, or has ended too lately. */
+const IS_JOURNAL_DUE = `position < coalesce((
+    SELECT min(position) FROM weighed
+    WHERE NOT has_ended AND coalesce(finished_at, now()) < created_at + interval '${HELD_DAYS} days'
+  ), position + 1)`
+
 const deleteJournals = deletionOf('upkeep/delete-old-journals', {
-  OLD_RUNS: oldRuns(JOURNAL_LIMIT, '(SELECT created_at, run_id FROM progress)'),
+  OLD_RUNS: oldRuns(JOURNAL_LIMIT, '(SELECT created_at, run_id FROM progress)', IS_JOURNAL_DUE),
   LAST_OF_BATCH,
 })
 
 /**
  * Deletes the journals of runs that ended before the age, and remembers how far it came: no journal is looked for
- * twice. That of a run which had not ended when its turn came is deleted with the run. Safe when several processes do
- * it at once.
+ * twice. It waits at a run that takes at most 8 days until that has ended for so long. The journal of a run that takes
+ * longer is deleted with the run. Safe when several processes do it at once.
  */
 export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   // Looks first: with ON CONFLICT alone it waits for another process that is updating the row.
