@@ -10,6 +10,7 @@ import {
   operatorOf,
   prefixOfApiKey,
   recordAuditEvent,
+  recordNotices,
   signIn,
 } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
@@ -566,7 +567,14 @@ test('single runs and deliveries are deleted with everything that has their text
   expect(await wf('runs', 'delete', runId, '--yes')).toMatchObject(failure('not ended'))
   expect((await wf('deliveries', 'delete', ofRun, '--yes')).stderr).toContain(`wf runs delete ${runId}`)
   expect(await json('deliveries', 'delete', single, '--yes')).toEqual({ deleted: single })
-  await prisma.start.update({ where: { id: runId }, data: { status: 'succeeded', finishedAt: new Date() } })
+  const error = 'order_refused: No orders of Ada.'
+  const ended = { status: 'failed', finishedAt: new Date(), notSucceededAt: new Date(), error }
+  await prisma.start.update({ where: { id: runId }, data: ended })
+  const webhook = `INSERT INTO notice_webhooks (organization_id, url) VALUES ($1, 'https://example.com/')`
+  await pool.query(webhook, [organizationId])
+  await recordNotices(database.db, organizationId, false)
+  const notices = async () => (await pool.query<{ text: string }>(`SELECT body ->> 'text' AS text FROM notices`)).rows
+  expect(await notices()).toEqual([{ text: `1 × W failed: ${error}` }])
   const later = { ...run, id: newId(), number: 2 }
   await prisma.start.create({ data: { ...later, status: 'succeeded', finishedAt: new Date() } })
   const summary = { turn: 0, through: 1, text: 'Ada ordered.', cost_micros: 7 }
@@ -581,6 +589,7 @@ test('single runs and deliveries are deleted with everything that has their text
   const left = [await prisma.start.count(), await prisma.delivery.count()]
   expect(left).toEqual([1, 0])
   expect((await pool.query('SELECT FROM run_prompts UNION ALL SELECT FROM cases')).rowCount).toBe(0)
+  expect(await notices()).toEqual([{ text: '1 × W failed: The run was deleted.' }])
   // What the summary cost stays.
   expect(await prisma.runStep.findMany()).toMatchObject([{ runId: later.id, data: { text: '', cost_micros: 7 } }])
   expect(await operatorEvents()).toEqual(

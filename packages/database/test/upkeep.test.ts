@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { beginTransaction } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
@@ -335,6 +335,28 @@ describe('old runs', () => {
     await endedRun(3)
     const starts = { succeeded: 1, queued: 1 }
     expect((await usage()).groups).toMatchObject([{ starts, tokens: 2, cost_micros: 7 }])
+  })
+
+  test('that are deleted leave their error in no notice, also in one that is being recorded', async () => {
+    const { organizationId } = startable
+    const { startId } = await endedRun(0)
+    await db.pool.query(
+      `UPDATE starts SET status = 'failed', error = 'order_refused: No orders of Ada.', not_succeeded_at = finished_at WHERE id = $1`,
+      [startId],
+    )
+    await db.pool.query(`INSERT INTO notice_webhooks (organization_id, url) VALUES ($1, 'https://example.com/')`, [
+      organizationId,
+    ])
+    using blocker = await beginTransaction(db.pool)
+    await blocker.query('SELECT FROM organizations WHERE id = $1 FOR UPDATE', [organizationId])
+    const recorded = upkeep.recordNotices(db, organizationId, false)
+    await untilLocked(db.pool, 'INSERT INTO notices')
+    const deleted = upkeep.deleteRun(db, startId)
+    await Promise.race([deleted, untilLocked(db.pool, 'pg_advisory_xact_lock')])
+    await blocker.query('ROLLBACK')
+    expect(await Promise.all([recorded, deleted])).toEqual([1, 'deleted'])
+    const { rows } = await db.pool.query<{ text: string }>(`SELECT body ->> 'text' AS text FROM notices`)
+    expect(rows).toEqual([{ text: expect.stringMatching(/ failed: The run was deleted\.$/) }])
   })
 
   test('are not found any more, while their deliveries stay for admins', async () => {

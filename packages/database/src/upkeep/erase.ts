@@ -1,6 +1,7 @@
 import { type Database, type Db, foldCase, inTransaction, type paging, type Queryable } from '../connection/index.ts'
-import { deleteFromSearch, operatorOf, recordAuditEvent } from '../organizations/index.ts'
+import { deleteFromSearch, ERROR_CODE, operatorOf, recordAuditEvent } from '../organizations/index.ts'
 import { deleteUser, EMAIL_KEY } from '../people/index.ts'
+import { NOTICES_LOCK } from './notices.ts'
 
 /** A user that is one person, by its id or an email address. */
 export interface PersonUser {
@@ -249,10 +250,19 @@ async function listNameColumns(client: Queryable) {
   return rows
 }
 
+/** The topic of `readFacts` is for the index: there may be an event for each run of the last 30 days. */
+const DELETE_FROM_NOTICES = `
+  UPDATE notices SET body = jsonb_set(
+    body::jsonb, '{text}', to_jsonb(replace(body ->> 'text', start.error, 'The run was deleted.')))::json
+  FROM starts AS start
+  WHERE start.id = $2 AND notices.organization_id = $1
+    AND notices.topic = 'failures run_failed ' || start.workflow_id || ' ' || ${ERROR_CODE} || ' null'
+    AND body -> 'data' ->> 'newest_id' = start.id::text AND strpos(body ->> 'text', start.error) > 0`
+
 /**
- * Deletes a run that has ended with its journal, prompts, approvals, deliveries and cases, and what later runs of the
- * session were asked with it: their prompts, and summaries. The audit log keeps its id. `session_busy`: a later run
- * may have read it.
+ * Deletes a run that has ended with its journal, prompts, approvals, deliveries and cases, its error in notices, and
+ * what later runs of the session were asked with it: their prompts, and summaries. The audit log keeps its id.
+ * `session_busy`: a later run may have read it.
  */
 export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_found' | 'not_ended' | 'session_busy'> {
   return await inTransaction(db, async (client) => {
@@ -289,6 +299,9 @@ export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_fo
       [sessionId, number],
     )
     await client.query('DELETE FROM cases WHERE run_id = $1', [id])
+    // One that is being recorded may have the error, too.
+    await client.query(`SELECT pg_advisory_xact_lock(${NOTICES_LOCK})`, [organizationId])
+    await client.query(DELETE_FROM_NOTICES, [organizationId, id])
     await client.query('DELETE FROM starts WHERE id = $1', [id])
     await deleteFromSearch(client, { organizationId, kind: 'runs' }, [{ id, createdAt }])
     const target = { kind: 'run' as const, id, name: null }

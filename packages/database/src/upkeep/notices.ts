@@ -33,6 +33,9 @@ const MAX_SOURCES = 20
 /** Notices of one look: many are about one incident. */
 const MAX_NEW = 50
 
+/** SQL for the advisory lock under which the notices of the organization $1 are recorded. */
+export const NOTICES_LOCK = `hashtextextended('notices' || $1, 0)`
+
 /** The organizations with a recipient of notices, except suspended ones. */
 export async function listNoticeOrganizations(db: Db, hasMail: boolean): Promise<string[]> {
   const { rows } = await db.pool.query<{ id: string }>(
@@ -52,7 +55,7 @@ export async function listNoticeOrganizations(db: Db, hasMail: boolean): Promise
 export async function recordNotices(db: Db, organizationId: string, hasMail: boolean): Promise<number> {
   return await inTransaction(db, async (client) => {
     const locked = await client.query<{ isLocked: boolean }>(
-      `SELECT pg_try_advisory_xact_lock(hashtextextended('notices' || $1, 0)) AS "isLocked"`,
+      `SELECT pg_try_advisory_xact_lock(${NOTICES_LOCK}) AS "isLocked"`,
       [organizationId],
     )
     if (!locked.rows[0]?.isLocked) return 0
