@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { beginTransaction, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
   appendSteps,
@@ -9,13 +9,18 @@ import {
   countAttempt,
   createDatabase,
   type Database,
+  deleteWorkflow,
   finishRuns,
   type Lease,
+  newId,
+  operatorOf,
+  purgeDeletedWorkflows,
+  recordStart,
   releaseSessions,
   renewLeases,
   acquireSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
@@ -266,5 +271,35 @@ describe('claiming the next run', () => {
       ]),
     )
     expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { id: runId } })
+  })
+
+  test('skips a start that was recorded while its workflow was deleted for good', async () => {
+    const { startId, sessionId } = await start(db, await createStartable(db))
+    using slow = await beginTransaction(db.pool)
+    await slow.query("INSERT INTO idempotency_keys VALUES ($1, 'k', $2, $3, $4)", [
+      acme.apiKeyId,
+      Buffer.alloc(32),
+      startId,
+      sessionId,
+    ])
+    const idempotency = { key: 'k', requestSha256: Buffer.alloc(32, 1) }
+    const recording = recordStart(db, acme.organizationId, newStart(acme, { idempotency }))
+    await untilLocked(db.pool)
+    const principal = { ...operatorOf(acme.organizationId).principal, userId: newId(), role: 'owner' as const }
+    await deleteWorkflow(db, { workflowId: acme.workflowId, principal, requestId: 'r' })
+    expect(await purgeDeletedWorkflows(db, 10)).toBe(1)
+    await slow.query('ROLLBACK')
+    const recorded = await recording
+    if (recorded.kind !== 'accepted') throw new Error(`The start was refused: ${recorded.kind}`)
+
+    const { sessions } = await acquireSessions(db, ACQUIRE_ALL, [recorded.sessionId])
+    let statements = 0
+    const query = async (statement: QueryConfig): Promise<QueryResult> => {
+      if (++statements > 10) throw new Error('The start is claimed again and again')
+      return await db.pool.query(statement)
+    }
+    const on = { pool: { query } as unknown as Database['pool'] }
+    expect(await claimNextRun(on, 'a', sessions[0]!.lease)).toEqual({ kind: 'idle' })
+    expect(await db.pool.query('SELECT id FROM starts')).toMatchObject({ rows: [{ id: startId }] })
   })
 })
