@@ -54,10 +54,10 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
     stop: async () => {
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
       const tasks = [autoRuns, trials, evaluations, models]
-      const stopping = [scheduler.stop(), consumer.close(), ...tasks.map((task) => task.stop())]
+      const sessionsEnded = waitForSessions(ctx, scheduler)
+      const stopping = [consumer.close(), ...tasks.map((task) => task.stop())]
       activeSessions.interruptAll()
-      await Promise.all(stopping)
-      await waitForSessions(ctx, scheduler)
+      await Promise.all([sessionsEnded, ...stopping])
       await leaseRenewer.stop()
       await withTimeout(runnerWatch.stop(activeSessions.size === 0), RELEASE_MS).catch(() => {})
     },
@@ -101,13 +101,15 @@ function listModels({ defaultModel, models }: AgentConfig): OfferedModel[] {
 const RELEASE_MS = 2_000
 
 /**
- * Waits for the active sessions, and abandons them after the grace period: a slow statement does not hold up the stop.
+ * Stops the scheduler, waits for the active sessions, and abandons them after the grace period: neither a slow
+ * statement nor a broker that does not answer holds up the stop.
  */
 async function waitForSessions(
   { activeSessions, timing, logger }: RunnerContext,
   scheduler: SessionScheduler,
 ): Promise<void> {
-  const isIdle = await withTimeout(scheduler.whenIdle(), timing.graceMs).then(
+  const ended = scheduler.stop().then(() => scheduler.whenIdle())
+  const isIdle = await withTimeout(ended, timing.graceMs).then(
     () => true,
     () => false,
   )

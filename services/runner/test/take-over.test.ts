@@ -172,6 +172,24 @@ describe('a runner that stops (SIGTERM)', () => {
     await other.stop()
   })
 
+  test('abandons a step after the grace period, also while the broker does not answer', async () => {
+    const answer = delayNextAnswer()
+    const closed = Promise.withResolvers<void>()
+    const sessionQueue = { ...fixture.queue, consume: async () => ({ close: () => closed.promise }) }
+    const timing = { ...support.FAST_TIMING, ...longLease, graceMs: 300 }
+    const runner = await fixture.startRunner({ sessionQueue, timing })
+    const start = await fixture.start(acme)
+    await endpoint.waitForRequests(1)
+    const stopped = runner.stop()
+    try {
+      expect(await fixture.waitForStatus(start, 'queued')).toMatchObject({ attempts: 0 })
+    } finally {
+      closed.resolve()
+      answer()
+      await stopped
+    }
+  })
+
   test('exits although the broker and the database are unavailable', async () => {
     const runner = await fixture.startRunnerProcess({}, { DATABASE_URL: 'postgres://user@127.0.0.1:1/database' })
     await waitUntil(() => logLines(runner, 'database.unavailable').length === 1)
