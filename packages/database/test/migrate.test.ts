@@ -1,9 +1,9 @@
 import { connect, createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, listen, type TestDatabase } from '@workflow-service/testkit'
+import { beginTransaction, createTestDatabase, listen, type TestDatabase, untilLocked } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { Client } from 'pg'
-import { migrate } from '../src/index.ts'
+import { createDatabase, migrate } from '../src/index.ts'
 
 const database = useTestDatabase()
 
@@ -108,6 +108,29 @@ describe('while another connection holds a lock', () => {
     const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 1_000, maxAttempts: 1 })
     await expect(migrating).rejects.toThrow('End that connection or its transaction')
   })
+})
+
+test('is tried again after a deadlock with a transaction that locks the tables in another order', async () => {
+  const outdated = await createTestDatabase()
+  const db = createDatabase({ url: outdated.url, applicationName: 'test' })
+  // Its migration drops it, which locks both tables.
+  await db.pool.query(`ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_start_id_fkey
+    FOREIGN KEY (start_id) REFERENCES starts ON DELETE CASCADE`)
+  await db.pool.query("DELETE FROM schema_migrations WHERE name >= '103'")
+  const other = await beginTransaction(db.pool)
+  await other.query('SELECT FROM starts')
+  // Later migrations may fail: the database has what they add.
+  const migrating = migrate({ databaseUrl: outdated.url, firstRetryMs: 1 }).catch((error: unknown) => error)
+  await untilLocked(db.pool)
+  // On a slow machine, PostgreSQL may end this one in place of the migration.
+  await other.query('SELECT FROM idempotency_keys').catch(() => {})
+  await other.query('ROLLBACK')
+  other.release()
+  expect(await migrating).not.toMatchObject({ code: '40P01' })
+  const { rowCount } = await db.pool.query("SELECT FROM schema_migrations WHERE name LIKE '103%'")
+  expect(rowCount).toBe(1)
+  await db.close()
+  await outdated.drop()
 })
 
 test('waits for another migration however long it takes, and says so', async () => {

@@ -199,7 +199,11 @@ describe('An organization', () => {
     expect(listed.map((each) => each.id)).not.toContain(id)
     expect(await app.db.prisma.apiKey.count({ where: { organizationId: id, revokedAt: null } })).toBe(0)
 
+    await pool.query("INSERT INTO idempotency_keys VALUES ($1, 'k', $2, $1, $1)", [apiKey.id, Buffer.alloc(32)])
     while (await deleteOrganizationRows(app.db));
+    expect(await pool.query('SELECT FROM idempotency_keys WHERE api_key_id = $1', [apiKey.id])).toMatchObject({
+      rowCount: 0,
+    })
     const tables = ['users', 'workflows', 'sessions', 'starts', 'webhook_sources', 'deliveries', 'audit_events']
     for (const table of [...tables, 'sign_ins', 'one_time_links', 'usage_hours']) {
       const { rowCount } = await pool.query(`SELECT FROM ${table} WHERE organization_id = $1`, [id])

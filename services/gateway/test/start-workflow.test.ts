@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
+import { cancelRun, deleteOldIdempotencyKeys, deleteRun, newId, operatorOf } from '@workflow-service/database'
 import { beginTransaction, hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
 import { createStartRecorder } from '../src/starts/start-recorder.ts'
 import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
@@ -387,6 +387,17 @@ describe('Idempotency-Key', () => {
     await age('24 hours 1 second')
     expect(await deleteOldIdempotencyKeys(gateway.db, 100)).toBe(1)
     expect(await countStarts(key)).toBe(2)
+  })
+
+  test('starts nothing again after the operator has deleted its run', async () => {
+    const key = newId()
+    const start = () => gateway.start(workflowId, { context: key }, withKey(key))
+    const { body } = await start()
+    const { id } = gateway.organization
+    await cancelRun(gateway.db, { organizationId: id, memberId: null }, body.id, operatorOf(id))
+    expect(await deleteRun(gateway.db, body.id)).toBe('deleted')
+    expect(await start()).toMatchObject({ status: 202, body })
+    expect(await countStarts(key)).toBe(0)
   })
 
   test('is refused when it is empty, or repeated; repeated headers of a trace are not', async () => {

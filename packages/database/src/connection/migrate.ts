@@ -26,7 +26,8 @@ const MAX_RETRY_MS = 5_000
 /** The advisory lock of node-pg-migrate, by which concurrent calls wait for each other. */
 const ADVISORY_LOCK = 7_241_865_325_823_964n
 const ADVISORY_LOCK_TIMEOUT_MS = 500
-const LOCK_NOT_AVAILABLE = '55P03'
+/** `lock_not_available`, and `deadlock_detected`: another transaction locks the same tables in another order. */
+const LOCK_ERRORS: ReadonlySet<string | undefined> = new Set(['55P03', '40P01'])
 
 /**
  * Applies the migrations that the database does not have yet, and resolves to their names. An advisory lock makes
@@ -34,7 +35,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
  * `checkServer`. Closes its connections before it settles.
  *
  * A migration that waits for an exclusive lock makes all later readers of the table wait behind it. So it gives up
- * after `lockTimeoutMs`, is rolled back, and is tried again.
+ * after `lockTimeoutMs`, is rolled back, and is tried again, as it is after a deadlock.
  * @throws MigrationBlockedError
  */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
@@ -92,7 +93,7 @@ async function withRetries<Result>(
       return await work()
     } catch (error) {
       await client.query('ROLLBACK')
-      if (!(error instanceof DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error
+      if (!(error instanceof DatabaseError) || !LOCK_ERRORS.has(error.code)) throw error
       const message = `The migration waits for ${observer.blockers() || 'a lock that another connection holds'}`
       if (attempt >= maxAttempts) {
         const remedy = 'End that connection or its transaction, for example with SELECT pg_terminate_backend(PROCESS)'

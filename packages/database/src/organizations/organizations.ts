@@ -182,6 +182,7 @@ export async function deleteOrganization(db: PrismaDb, { principal, requestId }:
 /** Rows of a batch by table, in this order: what belongs to a row is deleted before it, or with it in small numbers. */
 const DELETED_ROWS = {
   starts: 200,
+  idempotency_keys: 1_000,
   deliveries: 1_000,
   resend_jobs: 200,
   search_chunks: 1_000,
@@ -198,8 +199,11 @@ const DELETED_ROWS = {
   model_spending: 1_000,
   audit_events: 1_000,
 }
-// By source, which has an index.
-const DELETED_DELIVERIES = 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))'
+/** By source and by API key, which have an index. */
+const DELETED_WHERE: Readonly<Record<string, string>> = {
+  idempotency_keys: 'api_key_id = ANY (ARRAY(SELECT id FROM api_keys WHERE organization_id = $2))',
+  deliveries: 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))',
+}
 // Of sources that were never saved. Their index has the verifications of all organizations, so they come last.
 const DELETED_VERIFICATIONS = `kind = 'verification' AND organization_id = $2`
 
@@ -252,7 +256,7 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
 /** Whether something was deleted: rows that another transaction has locked, and those after them, are left. */
 async function deleteRowsOf(db: Database, organizationId: string): Promise<boolean> {
   for (const [table, batch] of Object.entries(DELETED_ROWS)) {
-    const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $2'
+    const { [table]: where = 'organization_id = $2' } = DELETED_WHERE
     const result = await deleteBatch(db, { table, where }, batch, organizationId)
     if (result !== 'none') return result === 'deleted'
   }
