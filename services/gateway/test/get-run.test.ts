@@ -100,6 +100,29 @@ describe('GET /v1/runs/{run_id}', () => {
     await waiting(0)
   })
 
+  test('leaves connections to others when the time of many requests is over at once', async () => {
+    const ids = await Promise.all(Array.from({ length: 30 }, async () => (await start()).id))
+    const answers = Promise.all(ids.map((id) => runOf(id, '?wait=5')))
+    await waiting(30)
+    using lock = await beginTransaction(gateway.db.pool)
+    await lock.query('LOCK TABLE starts')
+    await waiting(0)
+    const countReads = async () => {
+      const { rowCount } = await gateway.db.pool.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+           AND query LIKE '%FROM starts WHERE organization_id%'`,
+      )
+      return rowCount ?? 0
+    }
+    await waitUntil(async () => (await countReads()) >= 10)
+    expect((await gateway.get('/v1/organization')).status).toBe(200)
+    expect(await countReads()).toBe(10)
+    await lock.query('ROLLBACK')
+    expect((await answers).map(({ id, status }) => ({ id, status }))).toEqual(
+      ids.map((id) => ({ id, status: 'queued' })),
+    )
+  })
+
   test('is refused when the key was revoked meanwhile', async () => {
     const { id, answer } = await waitAndRevoke()
     await end(id, 'succeeded')

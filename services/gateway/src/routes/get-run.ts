@@ -37,8 +37,8 @@ function waitForEnd(
     try {
       // The key may have been revoked while the request waited.
       await authorizeAgain(ctx)(res.req, res, OPERATIONS.getRun)
-      const latest = ended ?? (await findPublicRun(ctx.db, wait.organizationId, wait.runId))
-      // As it was, if it was deleted meanwhile or the database is unavailable.
+      const latest = ended ?? (await ctx.runWaits.read(wait.organizationId, wait.runId))
+      // As it was, if it was deleted meanwhile, or the database is unavailable or too slow.
       answer(latest ? JSON.stringify(latest) : text)
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) return sendError(res, error)

@@ -15,18 +15,29 @@ type Over = PublicRunOut | 'time' | 'closing'
 /** One statement looks at the runs of all requests so often. */
 const POLL_MS = 200
 /**
- * Runs that have ended are read so many at once: thousands may be cancelled together, and starts use the same
- * connections. While these are busy, 4 read 300 runs a second, 10 read 750 (2 cores, November 2026).
+ * Runs that have ended are read so many at once, and as many others: thousands may be cancelled together, or the time
+ * of as many requests may be over, and starts use the same connections. While these are busy, 4 read 300 runs a second,
+ * 10 read 750 (2 cores, November 2026).
  */
 const READS_AT_ONCE = 10
+/** A request that has waited this long for its turn is answered with the run as it was. */
+const READ_WAIT_MS = 10_000
 /** 5,000 waiting requests take 133 MiB, of which Node alone takes 79 (2 cores, November 2026). */
 const MAX_WAITS = 10_000
 /** Of an organization, half. One more is answered at once. */
 const SLOTS = { total: MAX_WAITS, perKey: MAX_WAITS / 2, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
+const READS = {
+  total: READS_AT_ONCE,
+  perKey: READS_AT_ONCE,
+  waitMs: READ_WAIT_MS,
+  maxWaiting: MAX_WAITS,
+  maxWaitingPerKey: MAX_WAITS,
+}
 
 export function createRunWaits(db: Db, logger: Logger) {
   const waits = new Map<string, { organizationId: string; ends: Set<(over: Over) => void> }>()
   const slots = createInFlightLimiter(SLOTS)
+  const reads = createInFlightLimiter(READS)
   let isClosed = false
 
   async function poll(): Promise<void> {
@@ -51,6 +62,16 @@ export function createRunWaits(db: Db, logger: Logger) {
   return {
     get size() {
       return slots.inFlight
+    },
+    /** Reads a run when it is its organization's turn. Undefined if it was deleted, and if the turn does not come. */
+    async read(organizationId: string, runId: string): Promise<PublicRunOut | undefined> {
+      const release = await reads.acquire(organizationId)
+      if (typeof release === 'string') return undefined
+      try {
+        return await findPublicRun(db, organizationId, runId)
+      } finally {
+        release()
+      }
     },
     /**
      * Calls `onOver` once, when the run has ended or the time is over, unless the returned function is called before.
@@ -78,6 +99,7 @@ export function createRunWaits(db: Db, logger: Logger) {
     /** Ends all waits at once: what is sent in their `onOver` arrives before the connections are closed. */
     close() {
       isClosed = true
+      reads.stopWaiting()
       for (const { ends } of waits.values()) for (const end of ends) end('closing')
       return polling.stop()
     },
