@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, jest, test } from '@jest/globals'
 import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
+import type { QueryConfig, QueryResult } from 'pg'
 import {
   acquireSessions,
   cancelRun,
@@ -45,6 +46,26 @@ test('removeUnsentDelivery removes the claim that it names, and no later claim o
   await claimDeliveries(acme.db, [claim])
   expect(await removeUnsentDelivery(acme.db, first)).toBe(false)
   expect(await outcomeOf(claim.id)).toBe('in_flight')
+})
+
+test('what a resend repeats needs no attention any more, also when that was not written with its outcome', async () => {
+  const failed = newRequest()
+  const resend = { of: failed.id, firstId: failed.id, sentBy: null, sessionId: null }
+  const sentAgain = newRequest({ resend })
+  const { organizationId } = acme
+  await claimDeliveries(acme.db, [failed, sentAgain])
+  await recordOutcomes(acme.db, [{ organizationId, id: failed.id, result: { ...ACCEPTED, outcome: 'unreachable' } }])
+  const query = async (statement: QueryConfig): Promise<QueryResult> => {
+    if (statement.name === 'handle-resent') throw new Error('Connection terminated')
+    return await acme.db.pool.query(statement)
+  }
+  const breaking = { pool: { query } } as unknown as Database
+  const accepted = [{ organizationId, id: sentAgain.id, result: ACCEPTED }]
+  await expect(recordOutcomes(breaking, accepted)).rejects.toThrow('Connection terminated')
+  expect(await outcomeOf(sentAgain.id)).toBe('accepted')
+  expect(await recordOutcomes(acme.db, accepted)).toEqual([undefined])
+  const { rows } = await acme.db.pool.query('SELECT handled_at FROM deliveries WHERE id = $1', [failed.id])
+  expect(rows).toEqual([{ handled_at: expect.any(Date) }])
 })
 
 test('a payload that waits for approval is listed, however many of runs that have failed are older', async () => {

@@ -258,10 +258,11 @@ export async function recordOutcomes(
   records: readonly DeliveryOutcomeRecord[],
 ): Promise<readonly (Date | undefined)[]> {
   const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(records))
-  const resends = rows.filter(({ isResend }) => isResend)
+  const written = new Map(rows.map((row) => [row.id, row]))
+  // Also for an outcome that was written before: an earlier call may have failed after that.
+  const resends = records.filter(({ id }) => written.get(id)?.isResend !== false)
   if (resends.length > 0) await runStatement(db, HANDLE_RESENT, [resends.map(({ id }) => id)])
-  const times = new Map(rows.map((row) => [row.id, row.finishedAt]))
-  return records.map(({ id }) => times.get(id))
+  return records.map(({ id }) => written.get(id)?.finishedAt)
 }
 
 function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] {
