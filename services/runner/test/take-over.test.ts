@@ -48,8 +48,9 @@ const waitForLease = ({ sessionId }: support.AcceptedStart, { pid }: Observed) =
 
 const countRunners = async () => (await fixture.db.pool.query('SELECT FROM runners')).rowCount
 
+/** Of clients: PostgreSQL's own autovacuum may work in the database. */
 const END_OTHER_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE datname = current_database() AND pid <> pg_backend_pid()`
+  WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
 
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
 
