@@ -2,6 +2,7 @@
 export * from './api-key-format.ts'
 export * from './api-keys.ts'
 export * from './audit-events.ts'
+export * from './delete-runs.ts'
 export * from './instructions.ts'
 export * from './organizations.ts'
 export * from './quotas.ts'

@@ -4,7 +4,6 @@ import {
   type Database,
   type Db,
   deleteRows,
-  deleteRuns,
   deriveId,
   inPrismaTransaction,
   inTransaction,
@@ -14,6 +13,7 @@ import {
   versionOf,
 } from '../connection/index.ts'
 import { actorOf, type AuditedBy, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
+import { deleteRuns } from './delete-runs.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {

@@ -2,17 +2,15 @@ import { APPROVAL_DAYS } from '@workflow-service/contract'
 import {
   type AgedBatch,
   column,
-  COUNT_STEP_ROWS,
   type Db,
   deleteRows,
-  MAX_STEP_ROWS,
   NIL_UUID,
   type paging,
   runStatement,
   sql,
   statement,
 } from '../connection/index.ts'
-import { firstIdAt } from '../organizations/index.ts'
+import { COUNT_STEP_ROWS, firstIdAt, MAX_STEP_ROWS } from '../organizations/index.ts'
 import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
 
 const DAY_MS = 86_400_000
