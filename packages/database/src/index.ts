@@ -9,6 +9,7 @@ export {
   type DatabaseOptions,
   type Db,
   deriveId,
+  doEach,
   foldCase,
   type ChangeNotice,
   type ChangeListener,

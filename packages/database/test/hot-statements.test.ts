@@ -128,7 +128,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   deleteOldJournals: (on) => storage.deleteOldJournals(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
   deleteOldSessions: (on) => storage.deleteOldSessions(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
   deleteOldAuditEvents: (on) => storage.deleteOldAuditEvents(on, { olderThanDays: 30, batchSize: BATCH }),
-  deleteOldSpending: (on) => storage.deleteOldSpending(on, BATCH),
+  deleteOldSpending: (on) => storage.deleteOldSpending(on, { olderThanDays: 400, batchSize: BATCH }),
   deleteOldIdempotencyKeys: (on) => storage.deleteOldIdempotencyKeys(on, BATCH),
   'listRuns, queued, of a session': (on) =>
     storage.listRuns(on, organizationId, { status: 'queued', sessionId: waiting[0]!, limit: 25 }),

@@ -186,14 +186,14 @@ describe('the budgets of models', () => {
     await prisma.session.deleteMany({ where: { id: { in: sessions } } })
   })
 
-  test('of long ago are deleted, those of the last 400 days are not', async () => {
+  test('of long ago are deleted, those of the last days are not', async () => {
     await createWorkflow((workflowId = newId()))
     await database.db.pool.query(
       `INSERT INTO model_spending (organization_id, workflow_id, period, spent)
        SELECT $1, $2, current_date - days, 1 FROM unnest(ARRAY[401, 399]) AS days`,
       [organizationId, workflowId],
     )
-    expect(await deleteOldSpending(database.db, 10)).toBe(1)
+    expect(await deleteOldSpending(database.db, { olderThanDays: 400, batchSize: 10 })).toBe(1)
     const rest = 'DELETE FROM model_spending WHERE workflow_id = $1'
     expect((await database.db.pool.query(rest, [workflowId])).rowCount).toBe(1)
   })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { beginTransaction, untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, failForOrganization, untilLocked } from '@workflow-service/testkit'
 import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
@@ -636,6 +636,60 @@ describe('the audit log', () => {
     expect(await upkeep.deleteOldAuditEvents(db, options)).toBe(1)
     expect(await upkeep.deleteOldAuditEvents(db, options)).toBe(0)
     expect(await db.prisma.auditEvent.count()).toBe(1)
+  })
+})
+
+describe('an organization whose statements fail does not hold up', () => {
+  let other: Startable
+  let fail: (table: string) => Promise<void>
+  let mend: () => Promise<void>
+  beforeEach(async () => {
+    other = await createStartable(db)
+    fail = async (table) => void (mend = await failForOrganization(db.pool, table, startable.organizationId))
+  })
+  afterEach(async () => await mend())
+
+  test('the usage of the others, and is counted again within minutes', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '5 hours'`)
+    for (const each of [startable, other]) {
+      const { startId } = await start(db, each)
+      await db.pool.query(`UPDATE starts SET created_at = now() - interval '4 hours' WHERE id = $1`, [startId])
+    }
+    const counted = async () => {
+      const { rows } = await db.pool.query('SELECT organization_id AS id FROM usage_hours')
+      return rows.map(({ id }) => id as string)
+    }
+    await fail('usage_hours')
+    await expect(rollUpUsage(db)).rejects.toThrow(startable.organizationId)
+    expect(new Set(await counted())).toEqual(new Set([other.organizationId]))
+    expect(await rollUpUsage(db)).not.toEqual([])
+    expect(await rollUpUsage(db)).toEqual([])
+    await mend()
+    await db.pool.query(`UPDATE usage_rollups SET rolled_up_at = rolled_up_at - interval '1 minute'`)
+    expect(await rollUpUsage(db)).toHaveLength(1)
+    expect(await counted()).toContain(startable.organizationId)
+  })
+
+  test('the deletion of the workflows of the others', async () => {
+    await db.pool.query(
+      'UPDATE workflows SET deleted_at = now() - make_interval(mins => (organization_id = $1)::int)',
+      [startable.organizationId],
+    )
+    await fail('workflows')
+    expect(await purgeDeletedWorkflows(db, 10)).toBe(1)
+    await expect(purgeDeletedWorkflows(db, 10)).rejects.toThrow(startable.workflowId)
+    expect(await db.prisma.workflow.findMany()).toMatchObject([{ id: startable.workflowId }])
+  })
+
+  test('the deletion of other organizations', async () => {
+    for (const { organizationId } of [startable, other]) await deleteOrganization(db, operatorOf(organizationId))
+    await fail('workflows')
+    const deleteAllRows = async () => {
+      while (await deleteOrganizationRows(db));
+    }
+    await expect(deleteAllRows()).rejects.toThrow(startable.organizationId)
+    const purged = await db.prisma.organization.findMany({ where: { purgedAt: { not: null } } })
+    expect(purged).toMatchObject([{ id: other.organizationId }])
   })
 })
 

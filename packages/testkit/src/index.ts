@@ -54,6 +54,7 @@ export { createSignedInUser, type SignedInTestUser } from './create-signed-in-us
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
 export { cloneDatabase, createTestDatabase, type TestDatabase } from './create-test-database.ts'
 export { triggerBody } from './trigger-body.ts'
+export { failForOrganization } from './fail-for-organization.ts'
 export { untilLocked } from './until-locked.ts'
 export { type ReceivedSpan, SPAN_KINDS, startOtlpReceiver } from './start-otlp-receiver.ts'
 export { forwardManifest } from './forward-manifest.ts'

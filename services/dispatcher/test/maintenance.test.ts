@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
+import { createCapturedLogger, failForOrganization, waitUntil } from '@workflow-service/testkit'
 import { createMetrics } from '@workflow-service/service-kit'
 import { DELIVERY_DEADLINE_MS } from '../src/deliveries/deadlines.ts'
 import { createDeliveryMetrics } from '../src/metrics.ts'
@@ -146,6 +146,25 @@ describe('the retention of runs, journals, sessions and audit events', () => {
     )
     expect(rows).toEqual([{ cases: 1, old: 0 }])
     await apply({ runs: 1, sessions: 1 })
+  })
+
+  test('goes on with other organizations and kinds when a statement of one fails', async () => {
+    const organizations = [dispatcher.organizationId, await dispatcher.createOrganization()]
+    await createRuns(organizations, 2, 10)
+    const { pool, prisma } = dispatcher.db
+    const mend = await failForOrganization(pool, 'starts', dispatcher.organizationId)
+    try {
+      await expect(apply({ runs: 5, sessions: 5 })).rejects.toThrow(dispatcher.organizationId)
+    } finally {
+      await mend()
+    }
+    expect(await prisma.start.groupBy({ by: ['organizationId'] })).toEqual([
+      { organizationId: dispatcher.organizationId },
+    ])
+    expect(await prisma.session.groupBy({ by: ['organizationId'] })).toEqual([
+      { organizationId: dispatcher.organizationId },
+    ])
+    expect(await apply({ runs: 5, sessions: 5 })).toMatchObject({ runs: 2, sessions: 2 })
   })
 
   test('is gone on with by another process when one is stopped', async () => {

@@ -5,6 +5,7 @@ import {
   type Db,
   deleteRows,
   deriveId,
+  doEach,
   inPrismaTransaction,
   inTransaction,
   newId,
@@ -230,7 +231,10 @@ const DELETE_PEOPLE = `
   )
   UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`
 
-/** Deleted organizations that are tried in one call: the rows of one that are locked do not hold up the others. */
+/**
+ * Deleted organizations that are tried in one call: the rows of one that are locked, or cannot be deleted, do not hold
+ * up the others.
+ */
 const MAX_TRIED = 20
 const LOCKED_PAUSE_MS = 100
 
@@ -248,7 +252,11 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
     [MAX_TRIED],
   )
   if (rows.length === 0) return false
-  for (const { id } of rows) if (await deleteRowsOf(db, id)) return true
+  let isDeleted = false
+  const ids = rows.map(({ id }) => id)
+  const failure = await doEach(ids, async (id) => void (isDeleted ||= await deleteRowsOf(db, id)))
+  if (isDeleted) return true
+  if (failure) throw failure
   await sleep(LOCKED_PAUSE_MS)
   return true
 }

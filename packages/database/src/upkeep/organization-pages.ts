@@ -2,6 +2,11 @@ import { type Connection, NIL_UUID } from '../connection/index.ts'
 
 const PAGE_SIZE = 500
 
+/** Yields the ids of all organizations. */
+export async function* allOrganizations(db: Connection): AsyncGenerator<string> {
+  for await (const ids of organizationPages(db)) yield* ids
+}
+
 /** Yields the ids of all organizations, 500 at a time. The rows of deleted ones are deleted with them. */
 export async function* organizationPages(db: Connection): AsyncGenerator<readonly string[]> {
   for (let after: string | undefined = NIL_UUID; after !== undefined;) {

@@ -116,13 +116,10 @@ export async function deleteOldAuditEvents(db: Db, { olderThanDays, batchSize }:
   return await deleteRows(db, { table: 'audit_events', where }, batchSize, firstId, olderThanDays)
 }
 
-/** What models have cost is kept for a year and a month: budgets need the running month only. */
-const SPENDING_DAYS = 400
-
-/** Deletes at most `batchSize` rows of what models have cost that are older than 400 days. Resolves to how many. */
-export async function deleteOldSpending(db: Db, batchSize: number): Promise<number> {
-  const where = `period < (now() AT TIME ZONE 'UTC')::date - ${SPENDING_DAYS}`
-  return await deleteRows(db, { table: 'model_spending', key: 'ctid', where }, batchSize)
+/** Deletes at most `batchSize` rows of what models have cost that are older than the age. Resolves to how many. */
+export async function deleteOldSpending(db: Db, { olderThanDays, batchSize }: AgedBatch): Promise<number> {
+  const where = `period < (now() AT TIME ZONE 'UTC')::date - $2::integer`
+  return await deleteRows(db, { table: 'model_spending', key: 'ctid', where }, batchSize, olderThanDays)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { APPROVAL_DAYS } from '@workflow-service/contract'
-import { type Db, inTransaction, NIL_UUID, withAdvisoryLock } from '../connection/index.ts'
+import { type Db, doEach, inTransaction, NIL_UUID, withAdvisoryLock } from '../connection/index.ts'
 import { organizationPages } from './organization-pages.ts'
 import { countPeriod, HOUR_MS, type Period, type UsageRow } from './usage-count.ts'
 
@@ -13,6 +13,7 @@ const MAX_HISTORY_DAYS = 92
 
 /** Until then, an hour with runs that had not ended is rolled up again: longer than a payload waits for an approval. */
 const REPEAT_DAYS = APPROVAL_DAYS + 1
+const REPEAT_MINUTES = 30
 
 /**
  * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was
@@ -67,7 +68,7 @@ async function findHourToRollUp(db: Db): Promise<Date | undefined> {
        (SELECT hour FROM next, closed WHERE hour < until),
        (
          SELECT hour FROM usage_rollups
-         WHERE has_unfinished AND rolled_up_at < now() - interval '30 minutes' AND hour > now() - interval '${REPEAT_DAYS} days'
+         WHERE has_unfinished AND rolled_up_at <= now() - interval '${REPEAT_MINUTES} minutes' AND hour > now() - interval '${REPEAT_DAYS} days'
          ORDER BY rolled_up_at LIMIT 1
        )
      ) AS hour`,
@@ -75,32 +76,39 @@ async function findHourToRollUp(db: Db): Promise<Date | undefined> {
   return rows[0]?.hour ?? undefined
 }
 
-/** Rolls up one hour of all organizations. False if it was aborted between two of them: the hour is repeated. */
+/**
+ * Rolls up one hour of all organizations. False if it was aborted between two of them: the hour is repeated. So it is a
+ * minute after the counts of an organization failed, which is thrown when those of the others are written.
+ */
 async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): Promise<boolean> {
   const period = { since: hour, until: new Date(hour.getTime() + HOUR_MS) }
   let hasUnfinished = false
-  for await (const ids of organizationPages(db)) {
-    for (const organizationId of await listActive(db, ids, period)) {
-      if (signal?.aborted) return false
+  const failure = await doEach(
+    listActive(db, period),
+    async (organizationId) => {
       const rows = await countPeriod(db, { organizationId, ...period }, { pace })
       hasUnfinished ||= rows.some(
         ({ measure, label }) => measure === 'starts' && /^(queued|running|waiting)$/.test(label),
       )
       await writeHour(db, organizationId, hour, rows)
-    }
-  }
-  await db.pool.query(
-    `INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1, $2)
-     ON CONFLICT (hour) DO UPDATE SET has_unfinished = excluded.has_unfinished, rolled_up_at = now()`,
-    [hour, hasUnfinished],
+    },
+    signal,
   )
+  if (signal?.aborted) return false
+  await db.pool.query(
+    `INSERT INTO usage_rollups (hour, has_unfinished, rolled_up_at) VALUES ($1, $2, now() - make_interval(mins => $3))
+     ON CONFLICT (hour) DO UPDATE SET has_unfinished = excluded.has_unfinished, rolled_up_at = excluded.rolled_up_at`,
+    [hour, hasUnfinished || failure !== undefined, failure ? REPEAT_MINUTES - 1 : 0],
+  )
+  if (failure) throw failure
   return true
 }
 
-/** Those of the organizations that have a start or a delivery in the period. */
-async function listActive(db: Db, ids: readonly string[], { since, until }: Pick<Period, 'since' | 'until'>) {
-  const { rows } = await db.pool.query<{ id: string }>(
-    `SELECT id FROM unnest($1::uuid[]) AS organization (id) WHERE coalesce(
+/** Yields the organizations that have a start or a delivery in the period. */
+async function* listActive(db: Db, { since, until }: Pick<Period, 'since' | 'until'>): AsyncGenerator<string> {
+  for await (const ids of organizationPages(db)) {
+    const { rows } = await db.pool.query<{ id: string }>(
+      `SELECT id FROM unnest($1::uuid[]) AS organization (id) WHERE coalesce(
        (
          SELECT true FROM starts
          WHERE organization_id = organization.id AND created_at >= $2 AND created_at < $3 LIMIT 1
@@ -111,9 +119,10 @@ async function listActive(db: Db, ids: readonly string[], { since, until }: Pick
          ) AS active WHERE source.organization_id = organization.id LIMIT 1
        )
      )`,
-    [ids, since, until],
-  )
-  return rows.map(({ id }) => id)
+      [ids, since, until],
+    )
+    yield* rows.map(({ id }) => id)
+  }
 }
 
 /**
