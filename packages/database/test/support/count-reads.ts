@@ -105,6 +105,19 @@ export async function readsOf<Result>(
   }
 }
 
+/** A pool that also explains each statement, and the most rows that a join of one of them compared in vain. */
+export function explaining({ pool }: Pick<Database, 'pool'>): { on: Database; mostCompared: () => number } {
+  const removed: number[] = []
+  const query = async (given: string | { text: string; values: unknown[] }, values?: unknown[]): Promise<unknown> => {
+    const [text, parameters] = typeof given === 'string' ? [given, values] : [given.text, given.values]
+    const plan = await pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE, TIMING OFF) ${text}`, parameters)
+    const found = plan.rows.map((row) => /Removed by Join Filter: (\d+)/.exec(row['QUERY PLAN'])?.[1])
+    removed.push(...found.map((count) => Number(count ?? 0)))
+    return await pool.query(text, parameters)
+  }
+  return { on: { pool: { query } } as never, mostCompared: () => Math.max(...removed) }
+}
+
 /** The tables that a call scans, or of which it reads more than `maxRows` rows. What the call writes is rolled back. */
 async function excessiveReads(
   client: PoolClient,
