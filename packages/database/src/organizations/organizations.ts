@@ -180,33 +180,32 @@ export async function deleteOrganization(db: PrismaDb, { principal, requestId }:
   })
 }
 
-/** Rows of a batch by table, in this order: what belongs to a row is deleted before it, or with it in small numbers. */
-const DELETED_ROWS = {
-  starts: 200,
-  idempotency_keys: 1_000,
-  deliveries: 1_000,
-  resend_jobs: 200,
-  search_chunks: 1_000,
-  notices: 1_000,
-  notice_webhooks: 1,
-  sessions: 1_000,
-  workflows: 20,
-  webhook_sources: 200,
-  lookups: 200,
-  instructions: 200,
-  model_keys: 200,
-  usage_hours: 1_000,
-  model_reservations: 1_000,
-  model_spending: 1_000,
-  audit_events: 1_000,
-}
-/** By source and by API key, which have an index. */
-const DELETED_WHERE: Readonly<Record<string, string>> = {
-  idempotency_keys: 'api_key_id = ANY (ARRAY(SELECT id FROM api_keys WHERE organization_id = $2))',
-  deliveries: 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))',
-}
-// Of sources that were never saved. Their index has the verifications of all organizations, so they come last.
-const DELETED_VERIFICATIONS = `kind = 'verification' AND organization_id = $2`
+/**
+ * Rows of a batch by table, in this order: what belongs to a row is deleted before it, or with it in small numbers.
+ * Without a condition, those of the organization.
+ */
+const DELETED_ROWS: readonly (readonly [table: string, batch: number, where?: string])[] = [
+  ['starts', 200],
+  // By API key and by source, which have an index.
+  ['idempotency_keys', 1_000, 'api_key_id = ANY (ARRAY(SELECT id FROM api_keys WHERE organization_id = $2))'],
+  ['deliveries', 1_000, 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))'],
+  ['resend_jobs', 200],
+  ['search_chunks', 1_000],
+  ['notices', 1_000],
+  ['notice_webhooks', 1],
+  ['sessions', 1_000],
+  ['workflows', 20],
+  ['webhook_sources', 200],
+  ['lookups', 200],
+  ['instructions', 200],
+  ['model_keys', 200],
+  ['usage_hours', 1_000],
+  ['model_reservations', 1_000],
+  ['model_spending', 1_000],
+  ['audit_events', 1_000],
+  // Of sources that were never saved. Their index has the verifications of all organizations, so they come last.
+  ['deliveries', 1_000, `kind = 'verification' AND organization_id = $2`],
+]
 
 // Another process may have ended the deletion meanwhile, and the organization been made anew.
 const LOCK_DELETED = `
@@ -263,14 +262,15 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
 
 /** Whether something was deleted: rows that another transaction has locked, and those after them, are left. */
 async function deleteRowsOf(db: Database, organizationId: string): Promise<boolean> {
-  for (const [table, batch] of Object.entries(DELETED_ROWS)) {
-    const { [table]: where = 'organization_id = $2' } = DELETED_WHERE
-    const result = await deleteBatch(db, { table, where }, batch, organizationId)
-    if (result !== 'none') return result === 'deleted'
+  for (const [table, batch, where = 'organization_id = $2'] of DELETED_ROWS) {
+    const deleted =
+      table === 'starts'
+        ? await deleteRuns(db, where, batch, organizationId)
+        : await deleteRows(db, { table, key: 'ctid', where }, batch, organizationId)
+    if (deleted > 0) return true
+    const left = await db.pool.query(`SELECT FROM ${table} WHERE ${where} LIMIT $1`, [1, organizationId])
+    if (left.rowCount !== 0) return false
   }
-  const verifications = { table: 'deliveries', where: DELETED_VERIFICATIONS }
-  const result = await deleteBatch(db, verifications, DELETED_ROWS.deliveries, organizationId)
-  if (result !== 'none') return result === 'deleted'
   await inTransaction(db, async (client) => {
     const { rowCount } = await client.query(LOCK_DELETED, [organizationId])
     if (rowCount === 0) return
@@ -278,19 +278,4 @@ async function deleteRowsOf(db: Database, organizationId: string): Promise<boole
     await client.query(DELETE_PEOPLE, [organizationId])
   })
   return true
-}
-
-async function deleteBatch(
-  db: Database,
-  { table, where }: { readonly table: string; readonly where: string },
-  batch: number,
-  organizationId: string,
-): Promise<'deleted' | 'locked' | 'none'> {
-  const deleted =
-    table === 'starts'
-      ? await deleteRuns(db, where, batch, organizationId)
-      : await deleteRows(db, { table, key: 'ctid', where }, batch, organizationId)
-  if (deleted > 0) return 'deleted'
-  const left = await db.pool.query(`SELECT FROM ${table} WHERE ${where} LIMIT $1`, [1, organizationId])
-  return left.rowCount === 0 ? 'none' : 'locked'
 }
