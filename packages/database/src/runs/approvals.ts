@@ -16,7 +16,7 @@ import {
   runStatement,
   statement,
 } from '../connection/index.ts'
-import type { Lease } from '../deliveries/index.ts'
+import { type Lease, NEEDS_APPROVAL } from '../deliveries/index.ts'
 import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 
 /** A planned payload of a run that may need an approval. */
@@ -97,7 +97,7 @@ async function recordRequests(
        AS payload (delivery_id, source_id, source_name, body, position)
      JOIN webhook_sources AS source
        ON source.organization_id = $1 AND source.id = payload.source_id AND source.deleted_at IS NULL
-     WHERE payload.position = 1 OR source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL)
+     WHERE payload.position = 1 OR ${NEEDS_APPROVAL}
      ON CONFLICT (delivery_id) DO NOTHING
      RETURNING delivery_id AS "deliveryId", expires_at AS "expiresAt"`,
     [
@@ -142,7 +142,7 @@ export type ApprovalState = Omit<RowOfStatement<typeof READ_APPROVAL>, 'isOverdu
 
 /**
  * The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit
- * event.
+ * event, unless a transaction that began in time has decided meanwhile: the decision counts.
  */
 export async function readApproval(
   db: Db,
@@ -151,33 +151,24 @@ export async function readApproval(
 ): Promise<ApprovalState | undefined> {
   const values = [organizationId, deliveryId]
   const { rows } = await runStatement(db, READ_APPROVAL, values)
-  const [row] = rows
-  if (!row) return undefined
-  if (!row.isOverdue) return toState(row)
-  return await inTransaction(db, async (client) => {
+  if (!rows[0]) return undefined
+  const { isOverdue, ...state } = rows[0]
+  if (!isOverdue) return state
+  await inTransaction(db, async (client) => {
     const { rows: expired } = await client.query<{ sourceName: string }>(
       `UPDATE approvals SET status = 'expired', decided_at = now()
        WHERE organization_id = $1 AND delivery_id = $2 AND status = 'waiting' RETURNING source_name AS "sourceName"`,
       values,
     )
-    const [approval] = expired
-    // Decided meanwhile, by a transaction that began in time: the decision counts.
-    if (!approval) {
-      const [decided] = (await runStatement({ pool: client }, READ_APPROVAL, values)).rows
-      return decided && toState(decided)
-    }
+    if (!expired[0]) return
     await recordAuditEvent(client, {
       actor: { kind: 'service', name: 'runner' },
       organizationId,
       action: 'delivery.expired',
-      target: { kind: 'delivery', id: deliveryId, name: approval.sourceName },
+      target: { kind: 'delivery', id: deliveryId, name: expired[0].sourceName },
     })
-    return { status: 'expired', decidedBy: null, reason: null, payload: null }
   })
-}
-
-function toState({ isOverdue: _isOverdue, ...state }: RowOfStatement<typeof READ_APPROVAL>): ApprovalState {
-  return state
+  return await readApproval(db, organizationId, deliveryId)
 }
 
 /** Whether an approval was requested for the delivery, of any organization. */
