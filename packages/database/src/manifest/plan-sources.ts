@@ -37,10 +37,11 @@ interface Stored {
   /** Encrypted. */
   readonly secret: Buffer | null
   readonly version: number
+  /** Only a webhook source, whose row stays. */
+  readonly isDeleted: boolean
 }
 
 interface StoredSource extends Stored, Required<Omit<WebhookSourceIn, 'signing_secret'>> {
-  readonly isDeleted: boolean
   readonly isVerified: boolean
 }
 
@@ -53,31 +54,18 @@ interface StoredLookup extends Stored, Pick<LookupIn, 'name' | 'kind' | 'url' | 
 export async function planWebhookSources(
   ctx: ApplyContext,
 ): Promise<Plan<PlannedWebhookSource[]> & { readonly sourceIdByName: ReadonlyMap<string, string> }> {
-  const { organizationId, manifest, client, report } = ctx
+  const { organizationId, manifest, client } = ctx
   const entries = manifest.webhook_sources ?? []
-  const givenIds = entries.flatMap(({ id }) => lowerCaseId(id) ?? [])
   const { rows } = await client.query<StoredSource>(
     `SELECT id, organization_id AS "organizationId", name_key AS "nameKey", signing_secret AS secret, version,
        name, description, endpoint_url, example_request_body, approval,
        deleted_at IS NOT NULL AS "isDeleted", verified_at IS NOT NULL AS "isVerified"
      FROM webhook_sources WHERE organization_id = $1 OR id = ANY($2)`,
-    [organizationId, givenIds],
+    [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
   )
-  const storedById = new Map(rows.map((row) => [row.id, row]))
-  const live = rows.filter((row) => row.organizationId === organizationId && !row.isDeleted)
-  const idByName = new Map(live.map((row) => [row.nameKey, row.id]))
-  const identities = identify(organizationId, 'webhook source', entries, idByName, storedById)
+  const { identities, idByName } = identify(ctx, 'webhook_sources', entries, rows)
   const webhookSources = entries.map(({ id: _id, verify = true, ...save }, index) => {
-    const { id, after, problem } = identities[index]!
-    const stored = storedById.get(id)
-    const path = `webhook_sources[${index}]`
-    if (stored && stored.organizationId !== organizationId) {
-      report(`${path}.id`, FOREIGN_ID)
-    } else if (stored?.isDeleted) {
-      report(`${path}.id`, 'is that of a deleted webhook source and cannot be used again: leave it out')
-    } else if (problem) {
-      report(`${path}.name`, problem)
-    }
+    const { id, stored, after } = identities[index]!
     const kept = absentFields(save, 'signing_secret', 'approval')
     const changes = stored && sourceChanges(ctx, stored, save, verify)
     const thing = toThing({ kind: 'webhook_source', id, name: save.name, kept }, changes)
@@ -93,18 +81,21 @@ export async function planWebhookSources(
 
 /**
  * Resolves the id of each entry: the given one, else that of the thing with this name, else one derived from the name
- * that nothing has, not even another entry or something deleted or renamed. `problem`: something else keeps the name,
- * or entries exchange names; each is saved alone, and no two have one name.
+ * that nothing has, not even another entry or something deleted or renamed. Reports ids that cannot be used, and names
+ * that something else keeps, or entries exchange; each is saved alone, and no two have one name.
  */
-function identify(
-  organizationId: string,
-  kind: 'webhook source' | 'look-up',
+function identify<Row extends Stored>(
+  { organizationId, report }: ApplyContext,
+  section: 'webhook_sources' | 'lookups',
   entries: readonly { readonly id?: string; readonly name: string }[],
-  idByName: ReadonlyMap<string, string>,
-  storedById: ReadonlyMap<string, unknown>,
-): { id: string; after: string | undefined; problem: string | undefined }[] {
+  rows: readonly Row[],
+) {
+  const kind = section === 'lookups' ? 'look-up' : 'webhook source'
+  const storedById = new Map(rows.map((row) => [row.id, row]))
+  const live = rows.filter((row) => row.organizationId === organizationId && !row.isDeleted)
+  const idByName = new Map(live.map((row) => [row.nameKey, row.id]))
   const givenIds = new Set(entries.map(({ id }) => lowerCaseId(id)))
-  const identities = entries.map(({ id: givenId, name }) => {
+  const named = entries.map(({ id: givenId, name }) => {
     const key = normalizedName(name)
     const idOfName = idByName.get(key)
     let id = lowerCaseId(givenId) ?? (givenIds.has(idOfName) ? undefined : idOfName)
@@ -114,8 +105,8 @@ function identify(
     }
     return { id, after: idOfName === id ? undefined : idOfName }
   })
-  const afterById = new Map(identities.map(({ id, after }) => [id, after]))
-  return identities.map(({ id, after }) => {
+  const afterById = new Map(named.map(({ id, after }) => [id, after]))
+  const identities = named.map(({ id, after }, index) => {
     let before = after
     // Bounded: it may come to names that others exchange.
     for (let step = 1; before !== undefined && before !== id && step < entries.length; step += 1)
@@ -124,8 +115,15 @@ function identify(
       before === id
         ? ', and names cannot be exchanged at once: apply a third name for one first'
         : after !== undefined && !givenIds.has(after) && ': give that id, or another name'
-    return { id, after, problem: advice ? `is the name of ${kind} ${after}${advice}` : undefined }
+    const stored = storedById.get(id)
+    const path = `${section}[${index}]`
+    if (stored && stored.organizationId !== organizationId) report(`${path}.id`, FOREIGN_ID)
+    else if (stored?.isDeleted)
+      report(`${path}.id`, `is that of a deleted ${kind} and cannot be used again: leave it out`)
+    else if (advice) report(`${path}.name`, `is the name of ${kind} ${after}${advice}`)
+    return { id, stored, after }
   })
+  return { identities, idByName }
 }
 
 /** What a save changes, by the dispatcher's own comparison. */
@@ -157,23 +155,17 @@ function secretChange(ctx: ApplyContext, stored: Stored, secret: string | null |
 
 /** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
 export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup[]>> {
-  const { organizationId, manifest, client, report } = ctx
+  const { organizationId, manifest, client } = ctx
   const entries = manifest.lookups ?? []
   const { rows } = await client.query<StoredLookup>(
     `SELECT id, organization_id AS "organizationId", name_key AS "nameKey", header_value AS secret, version,
-       name, kind, url, header_name, tools
+       name, kind, url, header_name, tools, false AS "isDeleted"
      FROM lookups WHERE organization_id = $1 OR id = ANY($2)`,
     [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
   )
-  const storedById = new Map(rows.map((row) => [row.id, row]))
-  const own = rows.filter((row) => row.organizationId === organizationId)
-  const idByName = new Map(own.map((row) => [row.nameKey, row.id]))
-  const identities = identify(organizationId, 'look-up', entries, idByName, storedById)
+  const { identities } = identify(ctx, 'lookups', entries, rows)
   const lookups = entries.map(({ id: _id, ...save }, index): PlannedLookup => {
-    const { id, after, problem } = identities[index]!
-    const stored = storedById.get(id)
-    if (stored && stored.organizationId !== organizationId) report(`lookups[${index}].id`, FOREIGN_ID)
-    else if (problem) report(`lookups[${index}].name`, problem)
+    const { id, stored, after } = identities[index]!
     // Without its name, the header goes.
     const kept = save.header_name ? absentFields(save, 'header_value') : []
     const thing = toThing({ kind: 'lookup', id, name: save.name, kept }, stored && lookupChanges(ctx, stored, save))
