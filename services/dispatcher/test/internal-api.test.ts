@@ -145,8 +145,7 @@ describe('the list of sources', () => {
     const organizationId = await dispatcher.createOrganization()
     const ids = ['b', 'a', 'Z', 'é', 'aa', 'deleted'].map((name) => [name, newId()] as const)
     for (const [name, id] of ids) {
-      const source = { name, signing_secret: `secret of ${name} ........`, endpoint_url: dispatcher.endpoint.url }
-      await dispatcher.call('PUT', sourcePath(organizationId, id), sourceIn(source))
+      await dispatcher.saveIn(organizationId, { name, signing_secret: `secret of ${name} ........` }, id)
     }
     await dispatcher.call('DELETE', sourcePath(organizationId, String(ids.at(-1)?.[1])))
     const { status, body } = await dispatcher.call('GET', listPath(organizationId))
@@ -281,9 +280,8 @@ describe('409 for a save', () => {
       expect(await dispatcher.save(newId(), { name })).toMatchObject(refusal(409, 'name_taken'))
     }
     expect(dispatcher.endpoint.requests).toHaveLength(0)
-    const source = sourceIn({ name: 'Straße École', endpoint_url: dispatcher.endpoint.url })
-    const path = sourcePath(await dispatcher.createOrganization(), newId())
-    expect((await dispatcher.call('PUT', path, source)).status).toBe(201)
+    const other = await dispatcher.createOrganization()
+    expect((await dispatcher.saveIn(other, { name: 'Straße École' })).status).toBe(201)
     for (const name of ['STRASSE École', 'New name']) {
       expect(await dispatcher.save(id, { name })).toMatchObject({ status: 200, body: { id, name } })
     }
@@ -326,8 +324,7 @@ describe('409 for a save', () => {
   test('an edit of a source that is not there has one answer, whether the id is unused, deleted or of another organization', async () => {
     const [deleted, foreign] = [newId(), newId()]
     const other = await dispatcher.createOrganization()
-    const source = sourceIn({ name: 'Theirs', endpoint_url: dispatcher.endpoint.url })
-    expect((await dispatcher.call('PUT', sourcePath(other, foreign), source)).status).toBe(201)
+    expect((await dispatcher.saveIn(other, { name: 'Theirs' }, foreign)).status).toBe(201)
     await dispatcher.save(deleted, { name: 'Gone' })
     await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
     await dispatcher.save(newId(), { name: 'Present' })

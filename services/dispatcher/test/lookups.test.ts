@@ -263,6 +263,8 @@ const found = (_name: string, { q }: Record<string, unknown>): McpAnswer => ({
 })
 const mcp = (url: string, name = 'search') => ({ kind: 'mcp', url: `${url}/mcp`, tools: [{ name }] })
 
+const REFUSED = { code: -32602, message: 'Unknown q.' }
+
 const invalidAs = (field: string, message: string) => [
   422,
   [expect.objectContaining({ field, message: expect.stringContaining(message) })],
@@ -276,7 +278,15 @@ describe('a look-up with an MCP server', () => {
     { name: 'save', inputSchema, annotations: { destructiveHint: false } },
   ]
   const listTools = () => tools
+  const working = mcpHandler(listTools, found)
   const withResult = (result: McpAnswer) => mcpHandler(listTools, () => result)
+  /** Works, but for what it answers to a call. */
+  const withAnswer =
+    (answer: object): LookupHandler =>
+    (request, response) => {
+      const { id, method } = JSON.parse(request.body || '{}') as { id?: number; method?: string }
+      return (method === 'tools/call' ? json({ jsonrpc: '2.0', id, ...answer }) : working)(request, response)
+    }
   test.each([false, true])('calls its tools, with a stream that stays open: %s', async (isStream) => {
     const server = await serve(mcpHandler(() => tools, found, { isStream }))
     const header = { header_name: 'Authorization', header_value: SECRET }
@@ -306,7 +316,7 @@ describe('a look-up with an MCP server', () => {
     ['save', 'may change something'],
     ['other', 'Its tools are: search, remove, save'],
   ])('refuses the tool %s when it is saved', async (name, message) => {
-    const server = await serve(mcpHandler(() => tools, found))
+    const server = await serve(working)
     const { status, body } = await save(newId(), mcp(server.url, name))
     expect([status, body.error.details]).toEqual(invalidAs('tools.0.name', message))
   })
@@ -349,7 +359,7 @@ describe('a look-up with an MCP server', () => {
   test('compiles no schema of a server, whose pattern could block the process', async () => {
     const outputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
     const modern = await serve(modernMcpHandler([{ ...tools[0]!, outputSchema }], { a: 'b' }))
-    const good = await serve(mcpHandler(() => tools, found))
+    const good = await serve(working)
     const id = await saved(mcp(good.url))
     await move(id, `${modern.url}/mcp`)
     expect(await call(id, { q: 'x' }, 'search')).toMatchObject({ ok: true, text: '{"a":"b"}' })
@@ -357,21 +367,16 @@ describe('a look-up with an MCP server', () => {
   })
 
   test('is not awaited when its session ends', async () => {
-    const inner = mcpHandler(() => tools, found)
-    const server = await serve((...given) => void (given[0].method === 'DELETE' || inner(...given)))
+    const server = await serve((...given) => void (given[0].method === 'DELETE' || working(...given)))
     const { ok, duration_ms } = await call(await saved(mcp(server.url)), { q: 'x' }, 'search')
     expect([ok, duration_ms < LOOKUP_DEADLINE_MS]).toEqual([true, true])
   })
 
   test.each([
-    ['is refused', { error: { code: -32602, message: 'Unknown q.' } }],
+    ['is refused', { error: REFUSED }],
     ['has too large an answer', { result: { content: [{ type: 'text', text: 'x'.repeat(2_000_000) }] } }],
   ])('ends its session also if a call %s', async (_how, answer) => {
-    const inner = mcpHandler(() => tools, found)
-    const server = await serve((request, response) => {
-      const { id, method } = JSON.parse(request.body || '{}') as { id?: number; method?: string }
-      return (method === 'tools/call' ? json({ jsonrpc: '2.0', id, ...answer }) : inner)(request, response)
-    })
+    const server = await serve(withAnswer(answer))
     const id = await saved(mcp(server.url))
     expect(await call(id, { q: 'x' }, 'search')).toMatchObject({ ok: false })
     const ended = server.requests.filter(({ method }) => method === 'DELETE')
@@ -379,7 +384,7 @@ describe('a look-up with an MCP server', () => {
   })
 
   test('calls no tool that it does not list', async () => {
-    const server = await serve(mcpHandler(() => tools, found))
+    const server = await serve(working)
     const id = await saved(mcp(server.url))
     const answer = await dispatcher.call('POST', `${path(id)}/call`, { tool: 'remove', arguments: {} })
     expect(answer).toMatchObject(refusal(404, 'not_found'))
@@ -387,15 +392,7 @@ describe('a look-up with an MCP server', () => {
 
   test.each<[string, LookupHandler, string]>([
     ['an error of the tool', withResult({ content: [{ type: 'text', text: 'No.' }], isError: true }), 'No.'],
-    [
-      'an error of the protocol',
-      (request, response) => {
-        const { id, method } = JSON.parse(request.body || '{}') as { id?: number; method?: string }
-        const error = { jsonrpc: '2.0', id, error: { code: -32602, message: 'Unknown q.' } }
-        return (method === 'tools/call' ? json(error) : mcpHandler(() => tools, found))(request, response)
-      },
-      'The server refused it: Unknown q.',
-    ],
+    ['an error of the protocol', withAnswer({ error: REFUSED }), 'The server refused it: Unknown q.'],
     ['a redirect', respond('', { location: '/elsewhere' }, 307), 'not followed'],
     ['a status beyond 599', respond('', {}, 600), 'no status of HTTP'],
     [
@@ -408,7 +405,7 @@ describe('a look-up with an MCP server', () => {
     ['a broken connection', breakOff, 'connection'],
     ['an answer without an end', json('x'.repeat(200_000)), 'more than'],
   ])('that gives %s has no result', async (_what, handler, text) => {
-    const good = await serve(mcpHandler(() => tools, found))
+    const good = await serve(working)
     const id = await saved(mcp(good.url))
     const bad = await serve(handler)
     await move(id, `${bad.url}/mcp`)

@@ -99,9 +99,7 @@ describe('201 and 200', () => {
 
 describe('404', () => {
   test('for an unknown organization', async () => {
-    const path = sourcePath(newId(), newId())
-    const answer = await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
-    expect(answer).toMatchObject(refusal(404, 'not_found'))
+    expect(await dispatcher.saveIn(newId())).toMatchObject(refusal(404, 'not_found'))
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 })
@@ -118,8 +116,7 @@ describe('an organization that is deleted', () => {
     const organizationId = await dispatcher.createOrganization()
     const { promise, resolve } = Promise.withResolvers<{ status: number }>()
     dispatcher.endpoint.answerWith(() => promise)
-    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url, signing_secret: 'of the deleted one' })
-    const saving = dispatcher.call('PUT', sourcePath(organizationId, newId()), source)
+    const saving = dispatcher.saveIn(organizationId, { signing_secret: 'of the deleted one' })
     await dispatcher.endpoint.waitForRequests(1)
     await deleteAll(organizationId)
     resolve({ status: 204 })
@@ -132,14 +129,10 @@ describe('an organization that is deleted', () => {
     const organizationId = await dispatcher.createOrganization()
     using deletion = await beginTransaction(pool)
     await deletion.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [organizationId])
-    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
     const tool = { name: 'find', description: 'Finds.', path: '/', parameters: { type: 'object', properties: {} } }
     const lookup = { name: 'Customers', kind: 'http', url: dispatcher.endpoint.url, tools: [tool] }
     const lookupPath = `/internal/organizations/${organizationId}/lookups/${newId()}`
-    const saving = Promise.all([
-      dispatcher.call('PUT', sourcePath(organizationId, newId()), source),
-      dispatcher.call('PUT', lookupPath, lookup),
-    ])
+    const saving = Promise.all([dispatcher.saveIn(organizationId), dispatcher.call('PUT', lookupPath, lookup)])
     const waiting = ['INTO webhook_sources', 'SELECT FROM organizations'].map((text) => untilLocked(pool, text))
     await Promise.race([Promise.all(waiting), saving])
     await deletion.query('COMMIT')
@@ -149,10 +142,7 @@ describe('an organization that is deleted', () => {
   test('gets no verification request for a new source', async () => {
     const organizationId = await dispatcher.createOrganization()
     await deleteAll(organizationId)
-    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
-    expect(await dispatcher.call('PUT', sourcePath(organizationId, newId()), source)).toMatchObject(
-      refusal(404, 'not_found'),
-    )
+    expect(await dispatcher.saveIn(organizationId)).toMatchObject(refusal(404, 'not_found'))
     expect(dispatcher.endpoint.requests).toEqual([])
   })
 })

@@ -12,7 +12,6 @@ import {
   sendAll,
   sendTogether,
   sourceIn,
-  sourcePath,
 } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
@@ -381,8 +380,7 @@ describe('409 idempotency_conflict', () => {
     await send(id)
     const other = await dispatcher.createOrganization()
     const otherSource = newId()
-    const path = `${sourcePath(other, otherSource)}?verify=never`
-    await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
+    await dispatcher.saveIn(other, {}, otherSource, '?verify=never')
     dispatcher.endpoint.requests.length = 0
     const answer = await send(id, { organization_id: other, source_id: otherSource })
     expect(answer).toMatchObject(refusal(409, 'idempotency_conflict'))

@@ -50,10 +50,11 @@ async function setUp(
     return id
   }
   const organizationId = await createOrganization()
-  const save = (id: string, change: Record<string, unknown>, query = ''): Promise<Answer> => {
+  const saveIn = (owner: string, change: object = {}, id: string = newId(), query = ''): Promise<Answer> => {
     const body = sourceIn({ endpoint_url: endpoint.url, ...change })
-    return callDispatcher(url, 'PUT', `${sourcePath(organizationId, id)}${query}`, body)
+    return callDispatcher(url, 'PUT', `${sourcePath(owner, id)}${query}`, body)
   }
+  const save = (id: string, change: object, query = '') => saveIn(organizationId, change, id, query)
   return {
     url,
     config,
@@ -69,6 +70,8 @@ async function setUp(
     sourcePath: (sourceId: string) => sourcePath(organizationId, sourceId),
     /** Saves a source, by default at `endpoint`, and returns the answer. */
     save,
+    /** The same in any organization. */
+    saveIn,
     /** Saves a source, which must succeed, and returns its id. */
     saveSource: async (change: Record<string, unknown> = {}, verify: 'always' | 'never' = 'always', id = newId()) => {
       const answer = await save(id, change, `?verify=${verify}`)
