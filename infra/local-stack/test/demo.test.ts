@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import type { WebhookVerification } from '@workflow-service/contract'
 import {
   createApiKey,
@@ -9,36 +8,20 @@ import {
   findWebhookSource,
   listOrganizations,
 } from '@workflow-service/database'
-import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
-import { createCapturedLogger, startCustomerEndpoint } from '@workflow-service/testkit'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
+import { useCliEnvironment } from '../../../packages/cli/test/support/cli-environment.ts'
 import { applyDemo, readDemo, syncEndpoint } from '../src/demo.ts'
 
 const ORGANIZATION = '7a3c1f5e-0d52-4c8e-9b1a-3f6f4f0f9a10'
 const SOURCE = 'c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21'
-const token = randomBytes(24).toString('hex')
-
-let dispatcher: RunningDispatcher
-afterAll(async () => await dispatcher.stop())
-const database = useTestDatabase()
-beforeAll(async () => {
-  const config = readDispatcherConfig({
-    DATABASE_URL: database.url,
-    INTERNAL_API_TOKEN: token,
-    SECRETS_KEY: randomBytes(32).toString('base64'),
-    WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
-    HOST: '127.0.0.1',
-    PORT: '0',
-  })
-  dispatcher = await startDispatcher(config, { logger: createCapturedLogger().logger })
-})
+const environment = useCliEnvironment()
 
 test('the demo gets the webhook source that an earlier start could not save, and nothing that a person has deleted', async () => {
-  const { db } = database
+  const { db, env } = environment
   await using endpoint = await startCustomerEndpoint({ answer: { status: 500 } })
   const endpointUrl = `${endpoint.url}/orders/${SOURCE}`
-  const client = createInternalClient({ url: dispatcher.url, token })
+  const client = createInternalClient({ url: env.DISPATCHER_URL, token: env.INTERNAL_API_TOKEN })
   /** Does what each start does, with new secrets if it gets one. Resolves to whether it has applied the manifest. */
   const start = async (newSecret?: string): Promise<boolean> => {
     const secrets = { DEMO_API_KEY: createApiKey().key, DEMO_SIGNING_SECRET: newSecret ?? 'the first secret' }

@@ -416,7 +416,7 @@ test('wf secrets rotate encrypts every secret with the first key, and exits with
   const failed = await rotate(next)
   expect(failed.exitStatus).toBe(1)
   expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
-  const both = await rotate(`${next},${environment.env['SECRETS_KEY']}`)
+  const both = await rotate(`${next},${environment.env.SECRETS_KEY}`)
   expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
   expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
 })

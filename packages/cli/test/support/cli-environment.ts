@@ -13,7 +13,7 @@ import { wf } from './wf.ts'
 export interface CliEnvironment {
   readonly db: Database
   /** The settings of `wf`. */
-  readonly env: CliSettings
+  readonly env: Readonly<Record<SettingName, string>>
   /** Writes a file and returns its path. */
   writeFile(name: string, content: string | object): Promise<string>
   /** Applies a manifest and returns the JSON that `wf apply` printed. */
@@ -22,13 +22,7 @@ export interface CliEnvironment {
   clear(): Promise<void>
 }
 
-interface CliSettings {
-  readonly DATABASE_URL: string
-  readonly DISPATCHER_URL: string
-  readonly INTERNAL_API_TOKEN: string
-  readonly SECRETS_KEY: string
-  readonly [name: string]: string
-}
+type SettingName = 'DATABASE_URL' | 'DISPATCHER_URL' | 'INTERNAL_API_TOKEN' | 'SECRETS_KEY'
 
 /** Sets up the environment before the first test of the file, and removes it after the last one. */
 export function useCliEnvironment(): CliEnvironment {
