@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempDisposableSync, readFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
+import { useTestFolder } from '../packages/testkit/src/use-test-folder.ts'
 import { findPnpm } from './find-pnpm.mjs'
 
 const root = join(import.meta.dirname, '..')
+const folder = useTestFolder()
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 
 test('the command of SECURITY.md lists what the services depend on, and no development tools', () => {
-  using folder = mkdtempDisposableSync(join(tmpdir(), 'workflow-service-sbom-'))
-  const file = join(folder.path, 'sbom.json')
+  const file = join(folder, 'sbom.json')
   const [, command = ''] = /^pnpm (sbom .*)$/m.exec(read('SECURITY.md')) ?? []
   const { packageManager } = JSON.parse(read('package.json')) as { packageManager: string }
   const [program = '', ...args] = findPnpm(packageManager.replace('pnpm@', '')).command

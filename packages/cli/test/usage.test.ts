@@ -1,16 +1,17 @@
 import { execFile } from 'node:child_process'
-import { mkdtempDisposable, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { startProcess } from '@workflow-service/testkit'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import { COMMANDS } from '../src/commands.ts'
 import { failure, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
+const folder = useTestFolder()
 const NO_DATABASE = 'postgres://127.0.0.1:1/x'
 
 const throwOh = () => {
@@ -95,8 +96,6 @@ describe('wf', () => {
   })
 
   test('as a process: names files from where npm was called, prints no colours into a pipe, and reads UTF-8 only', async () => {
-    await using made = await mkdtempDisposable(join(tmpdir(), 'wf-'))
-    const { path: folder } = made
     await writeFile(join(folder, 'empty.yaml'), '')
     const env = { INIT_CWD: folder, npm_lifecycle_event: 'wf', LOCAL_DIR: '/nonexistent', DATABASE_URL: NO_DATABASE }
     const called = await startProcess({ args: [main, 'apply', 'empty.yaml'], env })
@@ -141,11 +140,10 @@ describe('wf', () => {
   })
 
   test('is packed alone, without the database, for those who have an API key', async () => {
-    await using made = await mkdtempDisposable(join(tmpdir(), 'wf-'))
-    const { path: folder } = made
     const packed = await startProcess({ args: [fileURLToPath(new URL('../pack.ts', import.meta.url)), folder] })
     expect(await packed.exited).toMatchObject({ code: 0 })
-    await promisify(execFile)('tar', ['-xf', join(folder, (await readdir(folder))[0] ?? ''), '-C', folder])
+    const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'))!
+    await promisify(execFile)('tar', ['-xf', join(folder, tarball), '-C', folder])
     // What npm installs beside it.
     await symlink(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'))
     const lib = join(folder, 'package/lib')

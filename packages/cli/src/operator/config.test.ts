@@ -1,15 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
+import { describe, expect, test } from '@jest/globals'
 import { readCliConfig } from './config.ts'
 
-let folder: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'workflow-service-config-'))
-})
-afterEach(() => rmSync(folder, { recursive: true }))
-
+const folder = useTestFolder()
 const token = 't'.repeat(32)
 /** The file of the local stack. */
 const save = (...lines: string[]) => writeFileSync(join(folder, 'env'), lines.join('\n'))
@@ -17,7 +12,8 @@ const read = (env: Record<string, string>) => readCliConfig({ LOCAL_DIR: folder,
 
 describe('readCliConfig', () => {
   test('uses the first of several tokens', () => {
-    const config = read({ DISPATCHER_URL: 'http://d', INTERNAL_API_TOKEN: `${token},${'o'.repeat(32)}` })
+    const tokens = `${token},${'o'.repeat(32)}`
+    const config = readCliConfig({ DISPATCHER_URL: 'http://d', INTERNAL_API_TOKEN: tokens, LOCAL_DIR: '/nonexistent' })
     expect(config.dispatcher()).toEqual({ url: 'http://d', token })
   })
 
