@@ -2,30 +2,17 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from '@jest/globals'
-import type { Database } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { createLogger, type RunningService } from '@workflow-service/service-kit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import { wf } from './wf.ts'
 
-/** A migrated database, a dispatcher that sends to loopback addresses, and a folder for manifests. */
-export interface CliEnvironment {
-  readonly db: Database
-  /** The settings of `wf`. */
-  readonly env: Readonly<Record<SettingName, string>>
-  /** Writes a file and returns its path. */
-  writeFile(name: string, content: string | object): Promise<string>
-  /** Applies a manifest and returns the JSON that `wf apply` printed. */
-  apply(manifest: object): Promise<unknown>
-  /** Deletes all organizations. */
-  clear(): Promise<void>
-}
-
-type SettingName = 'DATABASE_URL' | 'DISPATCHER_URL' | 'INTERNAL_API_TOKEN' | 'SECRETS_KEY'
-
-/** Sets up the environment before the first test of the file, and removes it after the last one. */
-export function useCliEnvironment(): CliEnvironment {
+/**
+ * Sets up a migrated database, a dispatcher that sends to loopback addresses, and a folder for manifests before the
+ * first test of the file, and removes them after the last one.
+ */
+export function useCliEnvironment() {
   const testDatabase = useTestDatabase()
   const folder = useTestFolder()
   const secrets = {
@@ -52,22 +39,26 @@ export function useCliEnvironment(): CliEnvironment {
   })
   afterAll(() => dispatcher.stop())
 
-  const environment: CliEnvironment = {
+  const environment = {
     get db() {
       return testDatabase.db
     },
+    /** The settings of `wf`. */
     get env() {
       return { DATABASE_URL: testDatabase.url, DISPATCHER_URL: dispatcher.url, ...secrets }
     },
-    writeFile: async (name, content) => {
+    /** Writes a file and returns its path. */
+    writeFile: async (name: string, content: string | object) => {
       const path = join(folder, name)
       await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
       return path
     },
-    apply: async (manifest) => {
+    /** Applies a manifest and returns the JSON that `wf apply` printed. */
+    apply: async (manifest: object): Promise<unknown> => {
       const input = JSON.stringify(manifest)
       return (await wf(environment.env, ['apply', '-', '--json', '--allow-unknown'], { input })).json()
     },
+    /** Deletes all organizations. */
     clear: async () => {
       await testDatabase.db.pool.query('DELETE FROM organizations')
     },

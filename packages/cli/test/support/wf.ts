@@ -4,15 +4,6 @@ import { waitUntil } from '@workflow-service/testkit'
 import { runCli } from '../../src/run-cli.ts'
 import type { Terminal } from '../../src/terminal.ts'
 
-/** The result of running `wf`. */
-export interface WfResult {
-  readonly exitStatus: number
-  readonly stdout: string
-  readonly stderr: string
-  /** Parses standard output as JSON. */
-  readonly json: () => unknown
-}
-
 /** Runs `wf` in this process with only this environment, as if its output went to a file. */
 export async function wf(
   env: NodeJS.ProcessEnv,
@@ -24,7 +15,7 @@ export async function wf(
     /** What standard input has. */
     input?: string | undefined
   } = {},
-): Promise<WfResult> {
+) {
   let stdout = ''
   let stderr = ''
   const terminal = {
