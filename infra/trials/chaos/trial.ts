@@ -6,7 +6,6 @@ import type { RunnerTiming } from '@workflow-service/runner'
 import { startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import type { Pool } from 'pg'
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
-import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
 import { defineTrial, type TrialOptions } from '../shared/define-trial.ts'
 import { percentile, secondsSince, tally } from '../shared/figures.ts'
@@ -47,12 +46,6 @@ export interface ChaosOptions extends TrialOptions {
   readonly pausedMs?: readonly [number, number]
 }
 
-export interface ChaosReport extends Findings {
-  readonly incidents: number
-  /** The log lines of all services. */
-  readonly output: string
-}
-
 /** A kill of PostgreSQL keeps what was written, also without fsync. */
 const POSTGRES_SETTINGS = { fsync: 'off', full_page_writes: 'off' }
 /** Programs that start a service as its `main.ts` does, with other intervals. */
@@ -60,7 +53,7 @@ const COMPACT_PROCESS = fileURLToPath(import.meta.resolve('./compact-process.ts'
 const PROGRAMS = fileURLToPath(new URL('../../../services/runner/test/support/', import.meta.url))
 
 /** Runs the whole service under load, kills random parts of it, and checks the guarantees on the records. */
-export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+export async function runChaos(options: ChaosOptions) {
   const { seed, seconds, callers, compact = false, timing = {}, calmMs, pausedMs = PAUSED_MS } = options
   const beganMs = performance.now()
   const log = (line: string): void => options.log(`${secondsSince(beganMs).padStart(6)} s  ${line}`)
@@ -120,6 +113,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   await pause(1_000)
   await Promise.all(load.map((each) => each.stop()))
   log(`${load.flatMap(({ requested }) => requested).length} starts requested; waiting for all runs to end`)
+  /** The log lines of all services. */
   const output = (): string => system.services.map((each) => each.output()).join('\n')
   await untilAllEnded(system).catch((error: unknown) => {
     throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)

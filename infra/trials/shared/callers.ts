@@ -9,14 +9,7 @@ import type { Receiver } from './receiver.ts'
 import type { System } from './system.ts'
 
 /** Callers that request starts until they are stopped. */
-export interface Callers {
-  readonly customer: Customer
-  readonly requested: readonly RequestedStart[]
-  /** Responses that no outage explains; with `repeats: false`, every request without a 202. */
-  readonly failures: readonly string[]
-  /** Requests no further start, and resolves when the requests under way have ended. */
-  readonly stop: () => Promise<void>
-}
+export type Callers = ReturnType<typeof startCallers>
 
 export interface CallersOptions {
   /** The gateways that callers use in turn. Default: all that have been started. */
@@ -47,7 +40,7 @@ const REQUEST_TIMEOUT_MS = 8_000
  * that starts are accepted in the order in which they are requested. It repeats most failed requests with the same
  * Idempotency-Key, and skips the others.
  */
-export function startCallers(system: System, customer: Customer, options: CallersOptions): Callers {
+export function startCallers(system: System, customer: Customer, options: CallersOptions) {
   const { name = '', callers, pauseMs, startsPerSession = Infinity, repeats = true, seed = 1 } = options
   const gatewayUrls = options.gatewayUrls ?? system.urlsOf('gateway')
   const random = createRandom(seed)
@@ -118,8 +111,10 @@ export function startCallers(system: System, customer: Customer, options: Caller
   return {
     customer,
     requested,
+    /** Responses that no outage explains; with `repeats: false`, every request without a 202. */
     failures,
-    async stop() {
+    /** Requests no further start, and resolves when the requests under way have ended. */
+    stop: async () => {
       state.isStopping = true
       await Promise.all([load.stop(), watch.stop()])
     },

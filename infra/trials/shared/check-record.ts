@@ -35,17 +35,7 @@ export interface RecordToCheck {
 }
 
 /** The result of comparing the database's record with the endpoint's. */
-export interface Findings {
-  /** Broken guarantees; empty when all were kept. */
-  readonly violations: readonly string[]
-  readonly accepted: number
-  readonly succeeded: number
-  /** Runs that failed because a dispatcher died while it sent a payload, so that the outcome is unknown. */
-  readonly outcomeUnknown: number
-  readonly payloads: number
-  /** Runs that had more than one attempt. */
-  readonly retried: number
-}
+export type Findings = Awaited<ReturnType<typeof checkRecord>>
 
 interface EndedRun {
   readonly id: string
@@ -60,7 +50,7 @@ interface EndedRun {
 }
 
 /** Checks the guarantees against the records of the endpoint and of the database. Call it when all runs have ended. */
-export async function checkRecord(pool: Pool, record: RecordToCheck): Promise<Findings> {
+export async function checkRecord(pool: Pool, record: RecordToCheck) {
   const { rows: runs } = await pool.query<EndedRun>(
     `SELECT id, session_id AS "sessionId", number::int AS number, status, error, attempts, started_at AS "startedAt",
        finished_at AS "finishedAt", substr(context, ${FIELD.length + 1}) AS context
@@ -69,6 +59,7 @@ export async function checkRecord(pool: Pool, record: RecordToCheck): Promise<Fi
   )
   const accepted = record.requested.filter((start) => start.accepted !== undefined)
   return {
+    /** Broken guarantees; empty when all were kept. */
     violations: [
       ...checkEveryStartEnded(accepted, runs),
       ...checkEveryPayloadOnce(record, runs),
@@ -79,8 +70,10 @@ export async function checkRecord(pool: Pool, record: RecordToCheck): Promise<Fi
     ],
     accepted: accepted.length,
     succeeded: runs.filter(({ status }) => status === 'succeeded').length,
+    /** Runs that failed because a dispatcher died while it sent a payload, so that the outcome is unknown. */
     outcomeUnknown: runs.filter(({ error }) => error?.startsWith('delivery_unknown')).length,
     payloads: record.arrivals.length,
+    /** Runs that had more than one attempt. */
     retried: runs.filter(({ attempts }) => attempts > 1).length,
   }
 }

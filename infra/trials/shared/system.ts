@@ -43,18 +43,8 @@ export type ProcessName = ServiceName | 'compact'
 /** What incidents do to a service or a server. */
 export type Killable = Pick<PrivateServer, 'kill' | 'restart' | 'pause' | 'resume'>
 
-export interface Service extends Killable {
-  readonly name: ProcessName
-  /** Another one after each restart. */
-  readonly process: StartedProcess
-  readonly url: string
-  /** The base URL of /readyz and /metrics. */
-  readonly metricsUrl: string
-  /** From the start of the process until /readyz answers 200. */
-  readonly bootMs: number
-  /** What all its processes have written. */
-  output(): string
-}
+/** A service, which incidents may hit. */
+export type Service = Awaited<ReturnType<typeof startService>>
 
 export interface ServiceOptions {
   /**
@@ -223,7 +213,7 @@ const ENV_OF: Readonly<Record<ProcessName, Readonly<Record<string, string>>>> = 
 async function startService(
   name: ProcessName,
   options: { command?: string; args: string[]; cwd: string; env: Readonly<Record<string, string>> },
-): Promise<Service> {
+) {
   const metricsUrl = `http://127.0.0.1:${options.env['METRICS_PORT']}`
   const processes: StartedProcess[] = []
   const launch = async (): Promise<void> => {
@@ -236,18 +226,22 @@ async function startService(
   return {
     name,
     url: `http://127.0.0.1:${options.env['PORT']}`,
+    /** The base URL of /readyz and /metrics. */
     metricsUrl,
+    /** From the start of the process until /readyz answers 200. */
     bootMs: performance.now() - startedAt,
+    /** Another one after each restart. */
     get process() {
       return last()
     },
-    async kill(signal = 'SIGKILL') {
+    async kill(signal: NodeJS.Signals = 'SIGKILL') {
       last().kill(signal)
       await last().exited
     },
     restart: launch,
     pause: () => void last().kill('SIGSTOP'),
     resume: () => void last().kill('SIGCONT'),
+    /** What all its processes have written. */
     output: () => processes.map(({ stdout, stderr }) => `--- ${name}\n${stdout}${stderr}`).join('\n'),
   }
 }
