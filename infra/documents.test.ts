@@ -80,17 +80,11 @@ test('comments and statements end at column 120', () => {
   expect(long).toEqual([])
 })
 
-interface DocumentReference {
-  readonly file: string
-  readonly document: string
-  readonly heading: string | undefined
-}
-
 /**
  * The references of a file to documents: by a path, by `contract README`, or by `its README`, each with or without a
  * heading. The text of a comment is joined first, because a reference may go on in the next line.
  */
-function referencesIn(file: string): DocumentReference[] {
+function referencesIn(file: string) {
   const text = read(file).replaceAll(/\s*\n\s*(?:\*|\/\/|--|#)?\s*/g, ' ')
   const withHeading = [...text.matchAll(/((?:[\w./-]+\.md|contract README|\(README)`?), \\?"([^"\\]+)/g)]
   const paths = [...text.matchAll(/(?:\.\.?|docs|infra|packages|services)\/[\w./-]*\.md\b/g)]

@@ -85,18 +85,7 @@ describe('the image', () => {
   })
 })
 
-interface Stage {
-  readonly name: string
-  readonly from: string
-  /** The instructions, each on one line. */
-  readonly lines: readonly string[]
-  /** What it copies from the build context. */
-  readonly copied: readonly string[]
-  /** Its commands, without the options of RUN. */
-  readonly run: readonly string[]
-}
-
-function readStages(dockerfile: string): Stage[] {
+function readStages(dockerfile: string) {
   const all = dockerfile
     .replaceAll(/^#.*\n/gm, '')
     .replaceAll(/\\\n\s*/g, '')
@@ -108,20 +97,23 @@ function readStages(dockerfile: string): Stage[] {
     return {
       name,
       from,
+      /** The instructions, each on one line. */
       lines,
+      /** What it copies from the build context. */
       copied: lines.flatMap((line) => /^COPY (?!--)(.+) \S+$/.exec(line)?.[1]?.split(' ') ?? []),
+      /** Its commands, without the options of RUN. */
       run: lines.flatMap((line) => /^RUN (?:--\S+ )*(.+)$/.exec(line)?.[1] ?? []),
     }
   })
 }
 
-function stage(name: string): Stage {
+function stage(name: string) {
   const found = stages.find((each) => each.name === name)
   if (!found) throw new Error(`infra/Dockerfile has no stage ${name}`)
   return found
 }
 
-function lastStage(): Stage {
+function lastStage() {
   return stages.at(-1)!
 }
 
