@@ -37,11 +37,6 @@ With this alias, wf and its completion work in every folder:
   wf completion fish > ~/.config/fish/completions/wf.fish
 `
 
-interface Candidate {
-  readonly value: string
-  readonly description: string
-}
-
 /** Lists what the last of the words after `wf` can be: commands, options, or choices of an option or argument. */
 function completeWords(program: Command, words: readonly string[]): string {
   const start = (words.at(-1) ?? '').toLowerCase()
@@ -49,7 +44,7 @@ function completeWords(program: Command, words: readonly string[]): string {
   return found.map(({ value, description }) => `${value}\t${description}\n`).join('')
 }
 
-function listCandidates(program: Command, words: readonly string[]): Candidate[] {
+function listCandidates(program: Command, words: readonly string[]) {
   let command = program
   let option: Option | undefined
   let argumentCount = 0

@@ -23,13 +23,7 @@ interface Options extends CommonOptions {
 type Forwarding = Awaited<ReturnType<typeof openForwardingOf>>
 
 /** What is sent, and where. */
-interface Session {
-  readonly url: string
-  readonly secret: string | null
-  readonly sourceName: string | null
-  readonly example: Record<string, unknown>
-  readonly verification: Exchange
-}
+type Session = Awaited<ReturnType<typeof openSession>>
 
 const RETRY_MS = 2_000
 const DEFAULT_EXAMPLE = { message: 'Hello' }
@@ -67,12 +61,7 @@ async function openForwarding(ctx: CliContext, { source, organization }: Options
   return await open(await ctx.operator(), source, organization)
 }
 
-async function openSession(
-  ctx: CliContext,
-  url: string,
-  options: Options,
-  forwarded: Forwarding | undefined,
-): Promise<Session> {
+async function openSession(ctx: CliContext, url: string, options: Options, forwarded: Forwarding | undefined) {
   const given = options.example === undefined ? undefined : await readExample(ctx, options.example)
   const source = forwarded?.source
   const isUnsigned = source !== undefined && !source.has_signing_secret && options.secret === undefined
@@ -86,7 +75,13 @@ async function openSession(
     source_id: source?.id ?? '00000000-0000-8000-8000-000000000002',
     data: { target_url: url, signing_secret: secret, body_example: example },
   }
-  return { url, secret, sourceName: source?.name ?? null, example, verification: { kind: 'verification', body } }
+  return {
+    url,
+    secret,
+    sourceName: source?.name ?? null,
+    example,
+    verification: { kind: 'verification', body } as const,
+  }
 }
 
 async function readExample(ctx: CliContext, name: string): Promise<Record<string, unknown>> {
