@@ -118,15 +118,9 @@ function call<Event>(hook: ((event: Event) => void) | undefined, event: Event): 
   }
 }
 
-interface Answer {
-  readonly status: number
-  readonly text: string
-  readonly requestId: string | null
-  readonly rateLimit: RateLimit | null
-  readonly retryAfter: string | null
-}
+type Answer = Awaited<ReturnType<typeof attempt>>
 
-async function attempt({ fetch, url, method, headers, body }: ApiRequest, signal: AbortSignal): Promise<Answer> {
+async function attempt({ fetch, url, method, headers, body }: ApiRequest, signal: AbortSignal) {
   const response = await fetch(url, { method, headers, ...(body && { body }), redirect: 'manual', signal })
   const { status } = response
   const text = await response.text()
