@@ -15,20 +15,10 @@ export type ServiceName = keyof typeof SERVICE_SETTINGS
 
 export const SERVICE_NAMES = Object.keys(SERVICE_SETTINGS) as ServiceName[]
 
-export interface ServiceSetting {
-  readonly service: ServiceName
-  readonly name: string
-  readonly description: string
-  /** Undefined when there is none. An empty text means the same as an absent setting. */
-  readonly defaultValue: string | number | boolean | undefined
-  readonly isRequired: boolean
-  /** Whether its value is never shown. */
-  readonly isSecret: boolean
-  readonly example: string
-}
+export type ServiceSetting = ReturnType<typeof settingsOf>[number]
 
 /** The settings of a service, in the order of its schema. */
-export function settingsOf(service: ServiceName): ServiceSetting[] {
+export function settingsOf(service: ServiceName) {
   const { schema } = SERVICE_SETTINGS[service]
   const required = new Set<string>(schema.required)
   const properties = Object.entries<object>(schema.properties) as [string, SettingSchema][]
@@ -37,8 +27,10 @@ export function settingsOf(service: ServiceName): ServiceSetting[] {
       service,
       name,
       description: values ? `${description} One of: ${values.join(', ')}.` : description,
+      /** Undefined when there is none. An empty text means the same as an absent setting. */
       defaultValue,
       isRequired: defaultValue === undefined && required.has(name),
+      /** Whether its value is never shown. */
       isSecret: writeOnly,
       example: String(examples[0]),
     }),
