@@ -42,13 +42,14 @@ export { openConnection, openUnfinishedRequests, parseAnswer, type RawAnswer, se
 export { runProgram } from './run-program.ts'
 export { startProcess, type StartedProcess } from './start-process.ts'
 export { startStubModelServer, type StubModelServer } from './start-stub-model-server.ts'
-export type {
-  ModelAnswer,
-  ModelMessage,
-  ModelProtocolName,
-  ModelRequest,
-  ModelSpeech,
-  ModelTurn,
+export {
+  type ModelAnswer,
+  type ModelMessage,
+  type ModelProtocolName,
+  type ModelRequest,
+  type ModelSpeech,
+  type ModelTurn,
+  toServerSentEvents,
 } from './stub-model/turn.ts'
 export { createSignedInUser, type SignedInTestUser } from './create-signed-in-user.ts'
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'

@@ -1,4 +1,10 @@
-import { createCapturedLogger, type ModelProtocolName, type StubModelServer } from '@workflow-service/testkit'
+import {
+  createCapturedLogger,
+  type ModelProtocolName,
+  type ModelTurn,
+  type StubModelServer,
+  toServerSentEvents,
+} from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { ModelConfig } from '../../src/agent/agent-settings.ts'
 import type { Agent } from '../../src/agent/agent.ts'
@@ -16,6 +22,16 @@ export function callTool(name: string, args: unknown) {
 /** A turn of a model that ends the run. */
 export function end(status = 'done', reason = 'As asked.') {
   return callTool('end_run', { status, reason })
+}
+
+/** A turn of a model whose stream ends with these events, without an error of the connection. */
+export function streaming(...events: object[]): ModelTurn {
+  return {
+    failure: 'custom',
+    respond(response) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(toServerSentEvents(events))
+    },
+  }
 }
 
 /** A clock that only its delays and the test move. */

@@ -3,7 +3,7 @@ import type { ModelAnswer, ModelRequest, ModelTurn } from '@workflow-service/tes
 import { listConversation, listToolCalls } from '@workflow-service/contract'
 import type { EarlierRun } from '@workflow-service/database'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { callTool, createClock, end, useModelAgent } from '../../../test/support/model-agent.ts'
+import { callTool, createClock, end, streaming, useModelAgent } from '../../../test/support/model-agent.ts'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { Agent, AgentRun } from '../agent.ts'
@@ -333,15 +333,11 @@ test('returns the signature that a stream of Gemini has at its end', async () =>
   const last = { text: '', thoughtSignature: 'c2lnbmVk' }
   const call = { functionCall: { name: sendOrder.name, args: sendOrder.arguments }, thoughtSignature: 'Zmlyc3Q=' }
   const parts = [[{ text: 'An order.', thought: true }], [call], [last]]
-  const respond: Extract<ModelTurn, { failure: 'custom' }>['respond'] = (response) => {
-    const events = parts.map((each, index) => ({
-      candidates: [{ content: { role: 'model', parts: each }, ...(index === 2 && { finishReason: 'STOP' }) }],
-    }))
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
-  }
+  const events = parts.map((each, index) => ({
+    candidates: [{ content: { role: 'model', parts: each }, ...(index === 2 && { finishReason: 'STOP' }) }],
+  }))
   const agent = await model.start(
-    { turns: [{ failure: 'custom', respond }, done] },
+    { turns: [streaming(...events), done] },
     { provider: 'google', modelName: 'gemini-3-pro', isStreaming: true },
   )
   await startRun().execute(agent)

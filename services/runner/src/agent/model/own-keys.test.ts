@@ -3,7 +3,7 @@ import { createCapturedLogger, type ModelTurn } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { OwnModelKey } from '../agent.ts'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { callTool, end, PROVIDERS } from '../../../test/support/model-agent.ts'
+import { callTool, end, PROVIDERS, streaming } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -86,14 +86,7 @@ describe('a key of an organization’s own', () => {
     [402, 'its account has no quota left'],
     [401, 'an admin enters another one, or removes it'],
   ])('that is refused within a stream (%s) fails the run at once in the same words', async (code, why) => {
-    const refused: ModelTurn = {
-      failure: 'custom',
-      respond: (response) =>
-        response
-          .writeHead(200, { 'content-type': 'text/event-stream' })
-          .end(`data: ${JSON.stringify({ error: { message: 'No', code } })}\n\n`),
-    }
-    const { server, config } = await startModel(refused, { isStreaming: true })
+    const { server, config } = await startModel(streaming({ error: { message: 'No', code } }), { isStreaming: true })
     const failed = createInMemoryRun({ sources, modelKeys: [ownKey()] }).execute(createModelAgent([config]))
     await expect(failed).rejects.toMatchObject({
       code: 'own_key_refused',

@@ -1,7 +1,13 @@
 import { expect, test } from '@jest/globals'
 import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { callTool as calls, createClock, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
+import {
+  callTool as calls,
+  createClock,
+  PROVIDERS,
+  streaming,
+  useModelAgent,
+} from '../../../test/support/model-agent.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { RunParkedError } from '../../run-errors.ts'
 
@@ -132,13 +138,7 @@ test.each(
   expect({ error, sent, left: server.left }).toEqual({ error: code, sent: [], left: 1 })
 })
 
-const ending = (message: string, code: number): ModelTurn => ({
-  failure: 'custom',
-  respond: (response) =>
-    response
-      .writeHead(200, { 'content-type': 'text/event-stream' })
-      .end(`data: ${JSON.stringify({ error: { message, code } })}\n\n`),
-})
+const ending = (message: string, code: number): ModelTurn => streaming({ error: { message, code } })
 
 test('an error as the end of a stream is one of its status, and not an answer that cannot be read six times', async () => {
   const turns = [...Array.from({ length: 7 }, () => ending('Overloaded', 429)), sends('1'), ends]
@@ -149,25 +149,6 @@ test('an error as the end of a stream is one of its status, and not an answer th
   expect((await execute('openai-compatible', true, [...unknown, ends])).error).toMatch(/^model_answer_invalid/)
 })
 
-/** A stream that ends with these events, without an error of the connection. */
-const streaming = (
-  ...events: {
-    readonly type?: string
-    readonly id?: string
-    readonly error?: object
-    readonly [field: string]: unknown
-  }[]
-): ModelTurn => ({
-  failure: 'custom',
-  respond: (response) =>
-    response
-      .writeHead(200, { 'content-type': 'text/event-stream' })
-      .end(
-        events
-          .map((event) => `${event.type ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
-          .join(''),
-      ),
-})
 const refusing = (status: number, error: object): ModelTurn => failing(status, JSON.stringify({ error }))
 const anthropicStart = {
   type: 'message_start',
