@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { PublicRunOut, PublicSessionOut } from '@workflow-service/contract'
 import { newId, revokeApiKey } from '@workflow-service/database'
-import { beginTransaction, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, countLocked, waitUntil } from '@workflow-service/testkit'
 import { useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -107,13 +107,7 @@ describe('GET /v1/runs/{run_id}', () => {
     using lock = await beginTransaction(gateway.db.pool)
     await lock.query('LOCK TABLE starts')
     await waiting(0)
-    const countReads = async () => {
-      const { rowCount } = await gateway.db.pool.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-           AND query LIKE '%FROM starts WHERE organization_id%'`,
-      )
-      return rowCount ?? 0
-    }
+    const countReads = () => countLocked(gateway.db.pool, 'FROM starts WHERE organization_id')
     await waitUntil(async () => (await countReads()) >= 10)
     expect((await gateway.get('/v1/organization')).status).toBe(200)
     expect(await countReads()).toBe(10)

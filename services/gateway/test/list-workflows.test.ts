@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { LIST_PAGE_MAX_BYTES, type WorkflowOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, countLocked, waitUntil } from '@workflow-service/testkit'
 import { startableWorkflow, type TestOrganization, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -150,30 +150,20 @@ describe('the share of an organization', () => {
     const { url } = await gateway.startAnother({ databasePoolSize: 10 })
     const large = await gateway.startAnother({ databasePoolSize: 40 })
     const [one, two, three] = await Promise.all([1, 2, 3].map(() => gateway.apply({ workflows: [named('a')] })))
-    const countBlocked = async (): Promise<number> => {
-      const { rows } = await gateway.db.pool.query<{ count: number }>(
-        `SELECT count(*)::integer FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM workflows%'
-           AND datname = current_database() AND pid <> pg_backend_pid()`,
-      )
-      return rows[0]?.count ?? 0
-    }
+    const countBlocked = () => countLocked(gateway.db.pool, 'FROM workflows')
     /** Expects so many connections to be taken while each organization asks for 6 lists, which cannot be read. */
     const expectTaken = async (count: number, organizations: (TestOrganization | undefined)[], gatewayUrl: string) => {
-      const lock = await gateway.db.pool.connect()
-      try {
-        await lock.query('BEGIN; LOCK TABLE workflows')
-        const pages = organizations.flatMap((organization) =>
-          Array.from({ length: 6 }, () => gateway.get('/v1/workflows', { url: gatewayUrl, key: organization!.key })),
-        )
-        await waitUntil(async () => (await countBlocked()) === count)
-        expect((await gateway.get('/v1/organization', { url: gatewayUrl })).status).toBe(200)
-        expect(await countBlocked()).toBe(count)
-        // Now, as they wait for 2.5 s only.
-        await lock.query('COMMIT')
-        expect(new Set((await Promise.all(pages)).map(({ status }) => status))).toEqual(new Set([200]))
-      } finally {
-        lock.release(true)
-      }
+      using lock = await beginTransaction(gateway.db.pool)
+      await lock.query('LOCK TABLE workflows')
+      const pages = organizations.flatMap((organization) =>
+        Array.from({ length: 6 }, () => gateway.get('/v1/workflows', { url: gatewayUrl, key: organization!.key })),
+      )
+      await waitUntil(async () => (await countBlocked()) === count)
+      expect((await gateway.get('/v1/organization', { url: gatewayUrl })).status).toBe(200)
+      expect(await countBlocked()).toBe(count)
+      // Now, as they wait for 2.5 s only.
+      await lock.query('COMMIT')
+      expect(new Set((await Promise.all(pages)).map(({ status }) => status))).toEqual(new Set([200]))
     }
     await expectTaken(2, [one], url)
     await expectTaken(4, [one, two], url)

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { cancelRun, deleteOldIdempotencyKeys, deleteRun, newId, operatorOf } from '@workflow-service/database'
-import { beginTransaction, hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, countLocked, hearNotices, sendRaw, untilLocked } from '@workflow-service/testkit'
 import { createStartRecorder } from '../src/starts/start-recorder.ts'
 import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
@@ -97,14 +97,12 @@ describe('202', () => {
     await untilLocked(gateway.db.pool, 'FROM sessions')
     // A start in another session does not wait, and comes after the others.
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
-    const { rows } = await gateway.db.pool.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )
+    const locked = await countLocked(gateway.db.pool)
     await client.query('COMMIT')
     const answers = await Promise.all(starting)
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 202, 202, 202, 409])
     expect(answers[2]?.body).toEqual(answers[1]?.body)
-    expect(rows).toHaveLength(1)
+    expect(locked).toBe(1)
   })
 
   test('is the answer to each start of a batch but the one that PostgreSQL refuses', async () => {
