@@ -80,16 +80,17 @@ async function keep(context: string, message = context, of = edit): Promise<stri
   return id
 }
 
-async function start(change: Partial<EvaluationIn> = {}, of = edit): Promise<string> {
+async function start(change: Partial<EvaluationIn> = {}, of = edit, keptBytes?: number): Promise<string> {
   const id = newId()
   const nothing = { model: null, version_id: null, description: null, rules: null }
-  await startEvaluation(fixture.db, of, { id, ...nothing, ...change })
+  await startEvaluation(fixture.db, of, { id, ...nothing, ...change }, keptBytes)
   return id
 }
 
+const viewerOf = ({ principal }: WorkflowEdit) => ({ organizationId: principal.organizationId, memberId: null })
+
 async function read(id: string, of = edit): Promise<EvaluationDetailOut> {
-  const viewer = { organizationId: of.principal.organizationId, memberId: null }
-  return (await findEvaluation(fixture.db, viewer, of.workflowId, id))!
+  return (await findEvaluation(fixture.db, viewerOf(of), of.workflowId, id))!
 }
 
 const untilEnded = (id: string) =>
@@ -139,8 +140,7 @@ describe('an evaluation', () => {
     const failed = await untilEnded(await start())
     expect(failed.results[0]!.error).toMatch(/^rule_failed: /)
     expect(failed).toMatchObject({ same: 0, version_number: 2 })
-    const viewer = { organizationId: acme.organizationId, memberId: null }
-    const older = (await listVersions(fixture.db, viewer, acme.workflowId)).find(({ number }) => number === 1)!
+    const older = (await listVersions(fixture.db, viewerOf(edit), acme.workflowId)).find(({ number }) => number === 1)!
     expect(await untilEnded(await start({ version_id: older.id }))).toMatchObject({ same: 1, version_number: 1 })
   })
 
@@ -180,8 +180,7 @@ describe('an evaluation', () => {
       problem: 'limit_reached',
       message: expect.stringContaining('at most 64 MiB'),
     })
-    const viewer = { organizationId: acme.organizationId, memberId: null }
-    const find = async (of: string) => (await findCase(fixture.db, viewer, acme.workflowId, of))!
+    const find = async (of: string) => (await findCase(fixture.db, viewerOf(edit), acme.workflowId, of))!
     const { expected, version: evenVersion } = await find(even)
     const payload = { message: randomBytes(75_000).toString('base64') }
     const random = { name: 'Even', context: 'Even', expected: [{ ...expected[0]!, payload }], version: evenVersion }
@@ -202,11 +201,10 @@ describe('an evaluation', () => {
       `UPDATE evaluation_results SET payloads = $2, differences = '[]', finished_at = CASE WHEN evaluation_id <> $1 THEN now() END`,
       [ids[1], payloads],
     )
-    const nothing = { model: null, version_id: null, description: null, rules: null }
-    await startEvaluation(fixture.db, edit, { id: newId(), ...nothing }, 90_000)
+    await start({}, edit, 90_000)
     const found = async () => await Promise.all([read(ids[0]!), read(ids[1]!), read(ids[2]!), read(ids[3]!, other)])
     expect(await found()).not.toContain(undefined)
-    await startEvaluation(fixture.db, edit, { id: newId(), ...nothing }, 30_000)
+    await start({}, edit, 30_000)
     // The oldest; the second one has not ended.
     expect((await found()).map((each) => each !== undefined)).toEqual([false, true, true, true])
   })
@@ -384,13 +382,13 @@ describe('an evaluation with a model', () => {
     const wrong = await untilEnded(await start({ model: 'wrong', description: 'Post the number to Order intake.' }))
     expect(wrong).toMatchObject({ model: 'wrong', same: 0, cost_micros: 2_400 })
     expect(JSON.stringify(servers[1]!.requests[0]!.body)).toContain('Post the number to Order intake.')
-    const { organizationId, workflowId } = acme
+    const { workflowId } = acme
     const spent = await fixture.db.pool.query('SELECT spent::int FROM model_spending WHERE workflow_id = $1', [
       workflowId,
     ])
     expect(spent.rows).toEqual([{ spent: 4_800 }])
     for (const by of ['workflow', 'api_key', 'model'] as const) {
-      const { groups } = await readUsage(fixture.db, { organizationId, memberId: null }, { by })
+      const { groups } = await readUsage(fixture.db, viewerOf(edit), { by })
       const [cost, tokens] = [groups.map((each) => each.cost_micros), groups.map((each) => each.tokens)]
       expect([by, cost, tokens]).toEqual([
         by,
@@ -423,17 +421,23 @@ describe('an evaluation with a model', () => {
   })
 })
 
-const viewer = () => ({ organizationId: acme.organizationId, memberId: null })
-
 const payloadsOf = ({ steps }: TrialOut) =>
   steps.flatMap(({ kind, data }) => (kind === 'tool_call' ? [(data as ToolCallStep).delivery?.payload] : []))
 
+/** Records that a person tries the text. The returned function reads the trial. */
+async function startTrial(of: TestOrganization, context: string, draft: string | null = null, userId = newId()) {
+  const viewer = { organizationId: of.organizationId, memberId: null }
+  const trial = { id: newId(), workflowId: of.workflowId, userId }
+  const outcome = await recordTrial(fixture.db, viewer, { ...trial, sessionId: null, context, rules: draft })
+  expect(outcome).toBe('accepted')
+  return () => findTrial(fixture.db, viewer, trial)
+}
+
 /** Tries the text, and resolves to the trial when it has ended. */
-async function tryText(context: string, draft: string | null = null, userId = newId()): Promise<TrialOut> {
-  const trial = { id: newId(), workflowId: acme.workflowId, userId }
-  expect(await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context, rules: draft })).toBe('accepted')
+async function tryText(context: string, draft: string | null = null): Promise<TrialOut> {
+  const find = await startTrial(acme, context, draft)
   return await waitUntil(async () => {
-    const found = await findTrial(fixture.db, viewer(), trial)
+    const found = await find()
     return found?.finished_at ? found : undefined
   })
 }
@@ -461,23 +465,18 @@ describe('a trial', () => {
   })
 
   test('replaces the earlier one of the person, and is executed by one process', async () => {
-    const person = newId()
-    const trial = { workflowId: acme.workflowId, userId: person, sessionId: null, rules: null }
-    const [first, second] = [newId(), newId()]
-    await recordTrial(fixture.db, viewer(), { ...trial, id: first, context: 'one' })
-    await recordTrial(fixture.db, viewer(), { ...trial, id: second, context: 'two' })
-    expect(await findTrial(fixture.db, viewer(), { ...trial, id: first })).toBeUndefined()
+    const userId = newId()
+    const findFirst = await startTrial(acme, 'one', null, userId)
+    await startTrial(acme, 'two', null, userId)
+    expect(await findFirst()).toBeUndefined()
     const claimed = await Promise.all([claimTrial(fixture.db, 60_000), claimTrial(fixture.db, 60_000)])
     expect(claimed.flatMap((each) => each?.run.context ?? [])).toEqual(['two'])
   })
 
   test('waits for its turn among organizations', async () => {
     const other = await fixture.createOrganization()
-    for (const context of ['1', '2', '3', '4']) {
-      const { organizationId, workflowId } = context === '4' ? other : acme
-      const trial = { id: newId(), workflowId, userId: newId(), sessionId: null, context, rules: null }
-      await recordTrial(fixture.db, { organizationId, memberId: null }, trial)
-    }
+    for (const context of ['1', '2', '3']) await startTrial(acme, context)
+    await startTrial(other, '4')
     const claimed = []
     for (let n = 0; n < 5; n += 1) claimed.push(await claimTrial(fixture.db, 60_000))
     expect(claimed.map((each) => each?.run.context)).toEqual(['1', '4', '2', '3', undefined])
@@ -485,10 +484,7 @@ describe('a trial', () => {
 
   test('waits while its organization is suspended, and does not hold up that of another one', async () => {
     const other = await fixture.createOrganization()
-    for (const { organizationId, workflowId } of [acme, other]) {
-      const trial = { id: newId(), workflowId, userId: newId(), sessionId: null, context: organizationId, rules: null }
-      await recordTrial(fixture.db, { organizationId, memberId: null }, trial)
-    }
+    for (const organization of [acme, other]) await startTrial(organization, organization.organizationId)
     const suspend = (isSuspended: boolean) =>
       fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
     const claim = async () => (await claimTrial(fixture.db, 60_000))?.run.context
@@ -499,16 +495,15 @@ describe('a trial', () => {
   })
 
   test('takes nothing from a process that lost it, as one that was paused did', async () => {
-    const trial = { id: newId(), workflowId: acme.workflowId, userId: newId() }
-    await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context: 'x', rules: null })
+    const find = await startTrial(acme, 'x')
     const paused = (await claimTrial(fixture.db, 0))!.run
     const other = (await claimTrial(fixture.db, 60_000))!.run
     await releaseTrial(fixture.db, paused)
     await finishTrial(fixture.db, { ...paused, error: 'timed_out: late', steps: [] })
-    expect(await findTrial(fixture.db, viewer(), trial)).toMatchObject({ finished_at: null })
+    expect(await find()).toMatchObject({ finished_at: null })
     expect(await claimTrial(fixture.db, 60_000)).toBeUndefined()
     await finishTrial(fixture.db, { ...other, error: null, steps: [] })
-    expect(await findTrial(fixture.db, viewer(), trial)).toMatchObject({ error: null, finished_at: expect.any(String) })
+    expect(await find()).toMatchObject({ error: null, finished_at: expect.any(String) })
   })
 })
 
