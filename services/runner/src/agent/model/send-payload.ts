@@ -6,32 +6,23 @@ import { isDeliveryCall, isSamePayload, mayHaveArrived, sendDelivery } from '../
 import type { ModelRun } from './model-run.ts'
 import { readSendAgain, SEND_AGAIN } from './model-tools.ts'
 
+type Delivery = DeliveryCall['delivery']
+
 /** The deliveries that may have arrived, and whose payload the source has not accepted since. */
 export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
   const sent = listSent(all)
   const accepted = sent.filter(isAccepted)
   return sent.flatMap(({ call, result }) =>
-    mayHaveArrived(result) && !accepted.some((other) => isSame(call, other.call)) ? [call] : [],
+    mayHaveArrived(result) && !accepted.some((other) => isSame(call.delivery, other.call.delivery)) ? [call] : [],
   )
 }
 
-/**
- * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have
- * arrived there: then only `sendAgain` sends it (docs/agents.md, "No payload is sent twice by accident").
- */
+/** Sends the payload of a tool call. */
 export async function deliver(ctx: ModelRun, part: ToolCallPart, sourceId: string): Promise<void> {
-  const { steps } = ctx
   if (await resumeDelivery(ctx, part)) return
   // As they were when the model answered.
-  const { source_name: name = '', payload = part.arguments as Record<string, unknown> } = part
-  const delivery = { id: newDeliveryId(), source_id: sourceId, source_name: name, payload }
-  const same = listSent(steps.all).filter((sent) => isRepeated(sent, { delivery }))
-  const uncertain = same.find(({ result }) => mayHaveArrived(result))
-  if (uncertain && !same.some(isAccepted)) {
-    const text = `Nothing was sent: the same payload may have arrived at ${name} before in this run, with the delivery ${uncertain.call.delivery.id}. To send it although the endpoint may then act twice, call ${SEND_AGAIN} with that delivery_id and a reason. Otherwise go on, and end the run as failed.`
-    return await refuseCall(steps, part, 'may_have_arrived', text)
-  }
-  await send(ctx, part, delivery)
+  const { source_name = '', payload = part.arguments as Record<string, unknown> } = part
+  await send(ctx, part, { id: newDeliveryId(), source_id: sourceId, source_name, payload })
 }
 
 /** Sends the payload of an earlier delivery again, because the model says so and why. */
@@ -58,17 +49,21 @@ async function resumeDelivery({ run, steps }: ModelRun, { call_id }: ToolCallPar
 }
 
 /**
- * Plans the payload with its delivery id, and sends it, unless the source has accepted it or the run may
- * send no more.
+ * Plans the payload with its delivery id, and sends it, unless the source has accepted the same one before in the run,
+ * or it may have arrived there: then only `sendAgain` sends it (docs/agents.md, "No payload is sent twice by
+ * accident"). Nothing is sent either once the run may send no more.
  */
-async function send(
-  { run, steps, config }: ModelRun,
-  part: ToolCallPart,
-  delivery: DeliveryCall['delivery'],
-): Promise<void> {
-  if (listSent(steps.all).some((sent) => isAccepted(sent) && isRepeated(sent, { delivery }))) {
-    const text = `Nothing was sent: ${delivery.source_name} has accepted the same payload before in this run.`
+async function send({ run, steps, config }: ModelRun, part: ToolCallPart, delivery: Delivery): Promise<void> {
+  const { source_name: name } = delivery
+  const same = listSent(steps.all).filter((sent) => isRepeated(sent, delivery))
+  if (same.some(isAccepted)) {
+    const text = `Nothing was sent: ${name} has accepted the same payload before in this run.`
     return await refuseCall(steps, part, 'duplicate_payload', text)
+  }
+  const uncertain = delivery.send_again ? undefined : same.find(({ result }) => mayHaveArrived(result))
+  if (uncertain) {
+    const text = `Nothing was sent: the same payload may have arrived at ${name} before in this run, with the delivery ${uncertain.call.delivery.id}. To send it although the endpoint may then act twice, call ${SEND_AGAIN} with that delivery_id and a reason. Otherwise go on, and end the run as failed.`
+    return await refuseCall(steps, part, 'may_have_arrived', text)
   }
   if (listPlannedDeliveries(steps.all).length >= config.maxDeliveries) {
     const text = `Nothing was sent: this run has reached its limit of ${config.maxDeliveries} payloads. It cannot send more; end the run and say what is left undone.`
@@ -97,15 +92,12 @@ function isAccepted({ result }: Sent): boolean {
 }
 
 /** Whether the delivery is what the model asked for before, or what was sent in its place. */
-function isRepeated({ asked, call }: Sent, next: Pick<DeliveryCall, 'delivery'>): boolean {
-  return isSame(asked, next) || isSame(call, next)
+function isRepeated({ asked, call }: Sent, next: Delivery): boolean {
+  return isSame(asked.delivery, next) || isSame(call.delivery, next)
 }
 
 /** Whether both send the same payload to the same source. */
-function isSame(
-  { delivery: a }: Pick<DeliveryCall, 'delivery'>,
-  { delivery: b }: Pick<DeliveryCall, 'delivery'>,
-): boolean {
+function isSame(a: Delivery, b: Delivery): boolean {
   return a.source_id === b.source_id && isSamePayload(a.payload, b.payload)
 }
 
