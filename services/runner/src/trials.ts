@@ -1,4 +1,4 @@
-import { checkPayload, type NewJournalStep } from '@workflow-service/contract'
+import { checkPayload, type NewJournalStep, toStorableText } from '@workflow-service/contract'
 import {
   type ClaimedRun,
   type ClaimedTrial,
@@ -14,7 +14,6 @@ import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-
 import type { DeliveryResult } from './agent/agent.ts'
 import type { RunnerContext } from './runner-context.ts'
 import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
-import { toStorableText } from './storable-text.ts'
 import { type Attempt, createAgentRun } from './runs/agent-run.ts'
 import type { DispatcherClient } from './runs/dispatcher-client.ts'
 import { openJournal } from './runs/journal.ts'

@@ -9,7 +9,7 @@ import {
   PAYLOAD_MAX_VALUES,
 } from '../limits.ts'
 import { isJsonObject } from './payload-shape.ts'
-import { isStorableText } from './text.ts'
+import { isStorableText, toStorableText } from './text.ts'
 
 /**
  * The top-level `type` by which receivers recognize a verification request (contract README, "Verification request").
@@ -61,7 +61,7 @@ export function collectErrors({ maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infini
 function formatPath(path: readonly string[]): string {
   const text = path.map((name) => name.slice(0, PATH_MAX_LENGTH)).join('.') || 'body'
   const shortened = text.length <= PATH_MAX_LENGTH ? text : `${text.slice(0, PATH_MAX_LENGTH - 1)}…`
-  return shortened.toWellFormed().replaceAll('\u0000', '\uFFFD')
+  return toStorableText(shortened)
 }
 
 /** Adds an error if a receiver would take the body for a verification request. */

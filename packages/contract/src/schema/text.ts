@@ -25,6 +25,11 @@ export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000')
 }
 
+/** Replaces what PostgreSQL cannot store as text: NUL and unpaired surrogates. */
+export function toStorableText(text: string): string {
+  return isStorableText(text) ? text : text.toWellFormed().replaceAll('\u0000', '\uFFFD')
+}
+
 /**
  * White space, control and format characters, and those that are drawn as nothing; U+2800 is the empty braille pattern.
  */

@@ -1,4 +1,4 @@
-import type { JournalStep } from '@workflow-service/contract'
+import { type JournalStep, toStorableText } from '@workflow-service/contract'
 import { type ClaimedRun, MAX_RUN_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
 import {
   backoff,
@@ -11,7 +11,6 @@ import {
 import type { Agent, DeliveryResult } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
 import { LeaseLostError, RunError, RunInterruptedError, RunParkedError } from '../run-errors.ts'
-import { toStorableText } from '../storable-text.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { ATTEMPT_NOTES, createAgentRun } from './agent-run.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'

@@ -1,7 +1,6 @@
-import { closestNameFinder, type RefusalDetails, truncateText } from '@workflow-service/contract'
+import { closestNameFinder, type RefusalDetails, toStorableText, truncateText } from '@workflow-service/contract'
 import { allowsAnyField, inferShape, type PayloadShape } from '@workflow-service/contract/payload-shape'
 import type { ContextValue } from '@workflow-service/rules/convert-value'
-import { toStorableText } from '../../storable-text.ts'
 import { type FilledPayload, listPaths } from './fill-payload.ts'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'

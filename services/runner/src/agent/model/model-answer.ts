@@ -7,10 +7,10 @@ import {
   PAYLOAD_MAX_DEPTH,
   type SessionSummaryStep,
   type ToolCallPart,
+  toStorableText,
   truncateText,
 } from '@workflow-service/contract'
 import { type ContextValue, isExactNumber } from '@workflow-service/rules/convert-value'
-import { toStorableText } from '../../storable-text.ts'
 import type { AgentSteps } from '../agent-steps.ts'
 import { findRepeatedName } from '../context-values.ts'
 import type { ModelAnswer } from './model-question.ts'

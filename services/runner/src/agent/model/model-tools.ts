@@ -5,13 +5,13 @@ import {
   type LookupCallStep,
   mediaTypeOf,
   type SendAgain,
+  toStorableText,
   truncateText,
 } from '@workflow-service/contract'
 import { SEARCH_SOURCES } from '@workflow-service/contract/system-text'
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import { jsonSchema, type JSONSchema7, tool, type ToolSet } from 'ai'
 import type { LookupForAgent, SourceForAgent, WorkflowFile } from '@workflow-service/database'
-import { toStorableText } from '../../storable-text.ts'
 import type { AgentRun, DeliveryCall } from '../agent.ts'
 import { LOOKUP_NOTE } from './look-up.ts'
 import { toLookupSchema, type ToolSchema, toToolSchema } from './tool-schema.ts'

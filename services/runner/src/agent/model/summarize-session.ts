@@ -1,6 +1,5 @@
-import { type SessionSummaryStep, truncateText } from '@workflow-service/contract'
+import { type SessionSummaryStep, toStorableText, truncateText } from '@workflow-service/contract'
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
-import { toStorableText } from '../../storable-text.ts'
 import { toAnswerFields } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
 import type { ModelQuestion } from './model-question.ts'
