@@ -12,19 +12,10 @@ const ORGANIZATION = '/v1/organization'
 const statusWith = async (key: string, url?: string): Promise<number> =>
   (await gateway.get(ORGANIZATION, { key, url })).status
 const lookUps = () => gateway.metric('gateway_key_look_ups_total')
-const lastUsed = async (id: string): Promise<Date | null> => {
-  const { rows } = await gateway.db.pool.query<{ last_used_at: Date | null }>(
-    'SELECT last_used_at FROM api_keys WHERE id = $1',
-    [id],
-  )
-  return rows[0]?.last_used_at ?? null
-}
-
+const lastUsed = async (id: string): Promise<Date | null> =>
+  (await gateway.db.prisma.apiKey.findUniqueOrThrow({ where: { id } })).lastUsedAt
 const suspend = async (isSuspended: boolean): Promise<unknown> =>
-  await gateway.db.pool.query('UPDATE organizations SET is_suspended = $2 WHERE id = $1', [
-    gateway.organization.id,
-    isSuspended,
-  ])
+  await gateway.db.prisma.organization.update({ where: { id: gateway.organization.id }, data: { isSuspended } })
 
 describe('401', () => {
   const { key } = createApiKey()

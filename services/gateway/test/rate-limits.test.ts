@@ -4,7 +4,7 @@ import { createCapturedLogger, type PrivateServer, startRedis, waitUntil } from 
 import { createSharedLimiter } from '@workflow-service/service-kit/rate-limit'
 import type { RunningService } from '@workflow-service/service-kit'
 import type { GatewayConfig } from '../src/config.ts'
-import { type Call, callGateway } from './support/call.ts'
+import type { Call } from './support/call.ts'
 import { startTestGateway, type TestGateway, useTestGateway } from './support/test-gateway.ts'
 
 const ORGANIZATION = '/v1/organization'
@@ -159,10 +159,7 @@ describe('shared through a store', () => {
     ])
     await other.stop()
     const third = await gateway.startAnother()
-    const afterRestart = await whileStoreDecides(
-      [third],
-      async () => await callGateway(third.url, 'GET', ORGANIZATION, { key }),
-    )
+    const afterRestart = await whileStoreDecides([third], () => gateway.get(ORGANIZATION, { key, url: third.url }))
     expect(afterRestart.status).toBe(429)
   })
 
@@ -170,7 +167,7 @@ describe('shared through a store', () => {
     const other = await gateway.startAnother()
     const result = await whileStoreDecides([other], async (attempt) => {
       const headers = { 'X-Forwarded-For': `192.0.2.${attempt}` }
-      const ask = (url: string, key: string) => callGateway(url, 'GET', ORGANIZATION, { key, headers })
+      const ask = (url: string, key: string) => gateway.get(ORGANIZATION, { key, headers, url })
       const valid: number[] = []
       for (let count = 0; count < 8; count += 1) valid.push((await ask(other.url, await anotherKey(gateway))).status)
       const sendForgedKeys = (url: string) => statuses(4, () => ask(url, createApiKey().key))

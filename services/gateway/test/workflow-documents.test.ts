@@ -130,11 +130,8 @@ type Detail = NonNullable<Awaited<ReturnType<typeof readWorkflowDetail>>>
 /** An edit by a person of the organization. */
 async function editOf(workflowId: string): Promise<WorkflowEdit> {
   const { id: organizationId } = organization
-  const { rows } = await gateway.db.pool.query<{ id: string }>(
-    'SELECT id FROM users WHERE organization_id = $1 LIMIT 1',
-    [organizationId],
-  )
-  const principal = { organizationId, userId: rows[0]!.id, role: 'owner', name: 'Ada', address: null } as const
+  const user = await gateway.db.prisma.user.findFirstOrThrow({ where: { organizationId } })
+  const principal = { organizationId, userId: user.id, role: 'owner', name: 'Ada', address: null } as const
   return { workflowId, principal, requestId: 'request-1' }
 }
 
