@@ -24,6 +24,7 @@ export { type CapturedLogger, createCapturedLogger } from './create-captured-log
 export {
   startCustomerEndpoint,
   type Answer,
+  type AnswerSource,
   type CustomerEndpoint,
   type RecordedRequest,
 } from './start-customer-endpoint.ts'

@@ -1,13 +1,14 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import type { DeliveriesIn } from '@workflow-service/contract'
 import {
+  type Answer,
+  type AnswerSource,
   type CapturedLogger,
-  close,
   createCapturedLogger,
+  type CustomerEndpoint,
   freePort,
-  listen,
+  startCustomerEndpoint,
   waitUntil,
 } from '@workflow-service/testkit'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
@@ -23,49 +24,32 @@ import { createDispatcherHttp } from './dispatcher-http.ts'
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
 const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'any' }
 
-type Answer = (response: ServerResponse, request: IncomingMessage & { readonly body?: unknown }) => void
-
 /** A dispatcher that answers with a script: one answer for each request, the last one for all that follow. */
-async function scriptedDispatcher(...answers: Answer[]) {
-  const requests: { method?: string; url?: string; headers: IncomingMessage['headers']; body: unknown }[] = []
-  const server = createServer((request, response) => {
-    void (async () => {
-      let text = ''
-      for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
-      const { method, url, headers } = request
-      const body: unknown = JSON.parse(text)
-      requests.push({ method, url, headers, body })
-      const respond = answers[Math.min(requests.length, answers.length) - 1]!
-      respond(response, Object.assign(request, { body }))
-    })()
+async function scriptedDispatcher(...answers: AnswerSource[]): Promise<CustomerEndpoint> {
+  const dispatcher = await startCustomerEndpoint({
+    async answer(request, index) {
+      const next = answers[Math.min(index, answers.length - 1)]!
+      return typeof next === 'function' ? await next(request, index) : next
+    },
   })
-  servers.push(server)
-  return { requests, url: `http://127.0.0.1:${await listen(server)}` }
+  dispatchers.push(dispatcher)
+  return dispatcher
 }
 
 const lineOf = (index: number, status: number, body: unknown): string =>
   `${JSON.stringify({ index, status, journal: null, body })}\n`
 /** The answer to the first delivery of a request. */
-const answer =
-  (status: number, body: unknown): Answer =>
-  (response) =>
-    void response.end(lineOf(0, status, body))
+const answer = (status: number, body: unknown): Answer => ({ body: lineOf(0, status, body) })
 const errorBody = (code: string): object => ({ error: { code, message: 'No.', request_id: 'r' } })
 const refuse = (status: number, code: string) => answer(status, errorBody(code))
 /** The answer to a request as a whole. */
-const answerWhole =
-  (status: number, body: unknown): Answer =>
-  (response) =>
-    void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+const answerWhole = (status: number, body: object): Answer => ({ status, body })
 const refuseAll = (status: number, code: string) => answerWhole(status, errorBody(code))
 /** Sets the clock before it answers. */
-const later =
-  (ms: number, next: Answer): Answer =>
-  (response, request) => {
-    nowMs = ms
-    next(response, request)
-  }
-const breakOff: Answer = (_response, request) => void request.socket.resetAndDestroy()
+const later = (ms: number, next: Answer) => (): Answer => {
+  nowMs = ms
+  return next
+}
 
 let leased: ReturnType<typeof createLeasedSession>
 let delivery: OutgoingDelivery
@@ -73,7 +57,7 @@ let log: CapturedLogger
 let client: DispatcherClient | undefined
 let nowMs: number
 let waiting: number[]
-const servers: Server[] = []
+const dispatchers: CustomerEndpoint[] = []
 
 beforeEach(() => {
   leased = createLeasedSession()
@@ -96,7 +80,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   await client?.close()
-  await Promise.all(servers.splice(0).map(close))
+  await Promise.all(dispatchers.splice(0).map((dispatcher) => dispatcher.close()))
 })
 
 function useClient(url: string): DispatcherClient {
@@ -113,7 +97,7 @@ function useClient(url: string): DispatcherClient {
 
 const deliverTo = (url: string) => useClient(url).deliver(leased.session, delivery)
 
-async function deliver(...answers: Answer[]) {
+async function deliver(...answers: AnswerSource[]) {
   const { requests, url } = await scriptedDispatcher(...answers)
   return { requests, result: deliverTo(url) }
 }
@@ -126,9 +110,9 @@ describe('the dispatcher client', () => {
     expect(requests).toMatchObject([
       {
         method: 'POST',
-        url: '/behind/a/proxy/internal/deliveries',
+        path: '/behind/a/proxy/internal/deliveries',
         headers: { authorization: `Bearer ${TOKEN}` },
-        body: {
+        json: {
           deliveries: [{ ...delivery.params, request_id: 'request-17', trace: {}, body: delivery.body }],
         },
       },
@@ -136,28 +120,27 @@ describe('the dispatcher client', () => {
   })
 
   test.each<[string, Answer]>([
-    ['breaks the connection off', breakOff],
+    ['breaks the connection off', 'reset'],
     ['is at the limit of the webhook source', refuse(503, 'service_unavailable')],
     ['is overloaded', refuseAll(503, 'service_unavailable')],
     ['does not know the token yet', refuseAll(401, 'unauthorized')],
     ['fails', refuse(500, 'internal_error')],
-    ['answers without JSON', (response) => void response.writeHead(200).end('<html>')],
-    ['breaks off within its answer', (response) => void response.writeHead(200).write('{', () => response.destroy())],
-    ['ends its answer too early', (response) => void response.end('{')],
+    ['answers without JSON', { body: '<html>' }],
+    ['breaks off within its answer', { respond: (response) => void response.write('{', () => response.destroy()) }],
+    ['ends its answer too early', { body: '{' }],
     ['says that the delivery is still in flight', answer(200, { ...accepted, outcome: 'in_flight' })],
   ])('repeats the same delivery when the dispatcher %s', async (_what, failed) => {
     const { requests, result } = await deliver(failed, failed, answer(200, accepted))
     expect(await result).toMatchObject({ outcome: 'accepted' })
     expect(requests).toHaveLength(3)
-    expect(new Set(requests.map(({ url, body }) => JSON.stringify([url, body]))).size).toBe(1)
+    expect(new Set(requests.map(({ path, text }) => JSON.stringify([path, text]))).size).toBe(1)
   })
 
   test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)
     await waitUntil(() => log.text.includes('dispatcher.unavailable'))
-    const server = createServer((_request, response) => void response.end(lineOf(0, 200, accepted)))
-    servers.push(server.listen(port, '127.0.0.1'))
+    dispatchers.push(await startCustomerEndpoint({ port, answer: answer(200, accepted) }))
     expect(await result).toMatchObject({ outcome: 'accepted' })
     expect(log.text).toContain('dispatcher.available')
     expect(log.text).not.toContain(TOKEN)
@@ -203,16 +186,16 @@ describe('the dispatcher client', () => {
   })
 
   test('lets a request under way end when the runner stops', async () => {
-    let respond: (() => void) | undefined
-    const { result } = await deliver((response) => (respond = () => void response.end(lineOf(0, 200, accepted))))
-    await waitUntil(() => respond)
+    const held = Promise.withResolvers<Answer>()
+    const { requests, result } = await deliver(() => held.promise)
+    await waitUntil(() => requests.length === 1)
     leased.activeSessions.interruptAll()
-    respond?.()
+    held.resolve(answer(200, accepted))
     expect(await result).toMatchObject({ outcome: 'accepted' })
   })
 
   test('abandons a request under way when the lease is lost', async () => {
-    const { requests, result } = await deliver(() => {})
+    const { requests, result } = await deliver('hang')
     await waitUntil(() => requests.length === 1)
     leased.activeSessions.markLost(leased.session)
     await expect(result).rejects.toThrow(LeaseLostError)
@@ -226,12 +209,15 @@ const many = (count: number, payload: Record<string, unknown> = { message: 'hell
     body: { ...delivery.body, payload },
   }))
 const idOf = ({ params }: OutgoingDelivery): string => params.delivery_id
-const idsOf = ({ body }: { readonly body: unknown }): string[] =>
-  (body as DeliveriesIn).deliveries.map(({ delivery_id }) => delivery_id)
-const acceptAll: Answer = (response, { body }) =>
-  void response.end((body as DeliveriesIn).deliveries.map((_, index) => lineOf(index, 200, accepted)).join(''))
+const idsOf = ({ json }: { readonly json: unknown }): string[] =>
+  (json as DeliveriesIn).deliveries.map(({ delivery_id }) => delivery_id)
+const acceptAll: AnswerSource = (request) => ({
+  body: idsOf(request)
+    .map((_, index) => lineOf(index, 200, accepted))
+    .join(''),
+})
 
-async function deliverAll(deliveries: readonly OutgoingDelivery[], ...answers: Answer[]) {
+async function deliverAll(deliveries: readonly OutgoingDelivery[], ...answers: AnswerSource[]) {
   const dispatcher = await scriptedDispatcher(...answers)
   const { deliver: deliverOne } = useClient(dispatcher.url)
   return { ...dispatcher, results: deliveries.map((each) => deliverOne(leased.session, each)) }
@@ -242,9 +228,12 @@ describe('deliveries at the same time', () => {
     const both = many(2)
     const [text, more] = [lineOf(1, 200, { ...accepted, answer: 'señal' }), Promise.withResolvers<void>()]
     const half = Buffer.from(text).indexOf('ñ') + 1
-    const { requests, results } = await deliverAll(both, (response) => {
-      response.write(Buffer.from(text).subarray(0, half), () => response.write(Buffer.from(text).subarray(half)))
-      void more.promise.then(() => response.end(lineOf(0, 422, errorBody('validation_error'))))
+    const { requests, results } = await deliverAll(both, {
+      async respond(response) {
+        response.write(Buffer.from(text).subarray(0, half), () => response.write(Buffer.from(text).subarray(half)))
+        await more.promise
+        response.end(lineOf(0, 422, errorBody('validation_error')))
+      },
     })
     expect(await results[1]).toMatchObject({ outcome: 'accepted', answer: 'señal' })
     more.resolve()
@@ -256,7 +245,7 @@ describe('deliveries at the same time', () => {
     const both = many(2)
     const { requests, results } = await deliverAll(
       both,
-      (response) => void response.write(lineOf(0, 200, accepted), () => response.destroy()),
+      { respond: (response) => void response.write(lineOf(0, 200, accepted), () => response.destroy()) },
       acceptAll,
     )
     expect(await Promise.all(results)).toMatchObject([{ outcome: 'accepted' }, { outcome: 'accepted' }])
@@ -287,12 +276,14 @@ describe('deliveries at the same time', () => {
     // On connections of their own, they arrive in any order.
     expect(alone).toEqual(
       expect.arrayContaining(
-        both.map(({ params: { delivery_id: id }, body }) => ({
-          method: 'PUT',
-          url: `/internal/deliveries/${id}`,
-          headers: expect.objectContaining(headers) as unknown,
-          body,
-        })),
+        both.map(({ params: { delivery_id: id }, body: json }): unknown =>
+          expect.objectContaining({
+            method: 'PUT',
+            path: `/internal/deliveries/${id}`,
+            headers: expect.objectContaining(headers),
+            json,
+          }),
+        ),
       ),
     )
   })
@@ -300,9 +291,9 @@ describe('deliveries at the same time', () => {
   test('get their answers when one of them is no longer waited for', async () => {
     const both = many(2)
     const other = createLeasedSession()
-    const dispatcher = await scriptedDispatcher((response) => {
+    const dispatcher = await scriptedDispatcher(() => {
       other.activeSessions.markLost(other.session)
-      response.end(lineOf(1, 200, accepted))
+      return { body: lineOf(1, 200, accepted) }
     })
     const { deliver: deliverOne } = useClient(dispatcher.url)
     const abandoned = deliverOne(other.session, both[0]!)
