@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto'
 import {
   APPROVAL_DAYS,
   canonicalJson,
-  type NewJournalStep,
   PAYLOAD_DEADLINE_MS,
   type ToolCallStep,
   type ToolResultStep,
 } from '@workflow-service/contract'
 import { formatReason, toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { ApprovalState, PayloadToApprove } from '@workflow-service/database'
-import { type AgentSteps, listPendingCalls } from './agent-steps.ts'
+import { type AgentSteps, listPendingCalls, refuseCall } from './agent-steps.ts'
 import type { AgentRun, DeliveryCall } from './agent.ts'
 
 /** The result of a delivery in the journal. */
@@ -57,7 +56,7 @@ export async function sendDelivery(
   for (;;) {
     const approval = isRequested ? await readDecision(run, steps, call) : undefined
     if (approval?.status === 'declined' || approval?.status === 'expired') {
-      return await steps.append(toWithheldStep(call, approval))
+      return await withhold(steps, call, approval)
     }
     if (approval?.status !== 'waiting') {
       const edited = approval?.payload && { ...call, delivery: { ...call.delivery, payload: approval.payload } }
@@ -79,9 +78,8 @@ async function readDecision(run: AgentRun, steps: AgentSteps, call: DeliveryCall
   const approval = await run.readApproval(id)
   const isKnown = steps.all.some((step) => step.kind === 'approval_decision' && step.data.delivery_id === id)
   if (approval && approval.status !== 'waiting' && !isKnown) {
-    const { status: decision, decidedBy, reason, payload } = approval
-    const by = { decision, decided_by: decidedBy, reason, ...(payload && { payload }) }
-    const data = { call_id: call.call_id, delivery_id: id, ...by }
+    const { status: decision, decidedBy: decided_by, reason, payload } = approval
+    const data = { call_id: call.call_id, delivery_id: id, decision, decided_by, reason, ...(payload && { payload }) }
     await steps.append({ kind: 'approval_decision', data })
   }
   return approval
@@ -98,18 +96,15 @@ function toPayload({ call_id, delivery }: DeliveryCall): PayloadToApprove {
   return { callId: call_id, deliveryId: id, sourceId: source_id, sourceName: source_name, payload }
 }
 
-/** The result of a payload that a person declined, or that expired. */
-function toWithheldStep(
-  { call_id, tool, delivery }: DeliveryCall,
-  { status, decidedBy, reason }: ApprovalState,
-): NewJournalStep {
+/** Records the result of a payload that a person declined, or that expired. */
+async function withhold(steps: AgentSteps, call: DeliveryCall, approval: ApprovalState): Promise<void> {
+  const { status, decidedBy, reason } = approval
   const why =
     status === 'expired'
       ? `no person approved the payload within ${APPROVAL_DAYS} days`
       : `${decidedBy ?? 'A person'} declined the payload${reason === null ? '' : `: ${reason}`}`
   const error = status === 'expired' ? 'approval_expired' : 'delivery_declined'
-  const text = `Nothing was sent to ${delivery.source_name}: ${why}`
-  return { kind: 'tool_result', data: { call_id, tool, ok: false, text, error } }
+  await refuseCall(steps, call, error, `Nothing was sent to ${call.delivery.source_name}: ${why}`)
 }
 
 /** Describes the result as part of a run's error message. */

@@ -416,12 +416,8 @@ async function executeToolCalls(ctx: ModelRun, answer: ModelAnswerStep): Promise
     run.signal.throwIfAborted()
     if (isInterrupted(answer)) {
       const reason = answer.raw_finish_reason ?? answer.finish_reason
-      await refuseCall(
-        steps,
-        part,
-        'invalid_call',
-        `Nothing was done: the answer ended early (${reason}). Call the tool again.`,
-      )
+      const text = `Nothing was done: the answer ended early (${reason}). Call the tool again.`
+      await refuseCall(steps, part, 'invalid_call', text)
     } else if (part.fault !== null) {
       await refuseCall(steps, part, 'invalid_call', part.fault)
     } else if (isEnd(part)) {
