@@ -698,7 +698,7 @@ describe('the end of work after a restore', () => {
     expect(rows).toEqual([{ delivery: 'unknown', approval: 'expired' }])
     expect(await acquireWaitingSessions(db, ACQUIRE_ALL)).toMatchObject({ sessions: [] })
     expect(await claimDeliveries(db, [{ ...delivery, id: newId() }])).toEqual([{ kind: 'lease_lost' }])
-    expect(await leaseResendJob(db, 'app')).toBeUndefined()
+    expect(await leaseResendJob(db)).toBeUndefined()
     expect(await endWorkAfterRestore(db)).toEqual({ runs: 0, deliveries: 0, schedules: 0, resendJobs: 0 })
 
     const later = await start(db, startable, running.sessionId)

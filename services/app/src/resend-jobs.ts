@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   deferPausedResends,
@@ -34,13 +33,13 @@ export async function sendResendJobs(
   untilNextSecond = async (): Promise<void> => await pauseSecond(signal),
   turnMs = TURN_MS,
 ): Promise<void> {
-  const first = await leaseJob(ctx)
+  const first = await leaseResendJob(ctx.db)
   if (!first) return
   let active = 0
-  const work = async (leased?: LeasedJob): Promise<void> => {
+  const work = async (leased?: LeasedResends): Promise<void> => {
     let next = leased
     while (!signal.aborted) {
-      next ??= await leaseJob(ctx)
+      next ??= await leaseResendJob(ctx.db)
       if (next) {
         active += 1
         await sendJob(ctx, next, signal, { untilNextSecond, turnMs }).finally(() => (active -= 1))
@@ -56,30 +55,17 @@ export async function sendResendJobs(
   await Promise.all([work(first), ...Array.from({ length: JOBS_AT_ONCE - 1 }, () => work())])
 }
 
-interface LeasedJob {
-  /** Of this lease alone: once it has expired, this process may lease the job again, and both would count payloads. */
-  readonly owner: string
-  readonly job: LeasedResends
-}
-
-async function leaseJob({ db }: JobContext): Promise<LeasedJob | undefined> {
-  const owner = randomUUID()
-  const job = await leaseResendJob(db, owner)
-  return job && { owner, job }
-}
-
 async function sendJob(
   ctx: JobContext,
-  { owner, job: leased }: LeasedJob,
+  leased: LeasedResends,
   stopping: AbortSignal,
   { untilNextSecond, turnMs }: { untilNextSecond: () => Promise<void>; turnMs: number },
 ): Promise<void> {
   const turnEndsMs = performance.now() + turnMs
-  const { id, organizationId } = leased
   // A job that a person stops while the dispatcher is unavailable.
   const ended = new AbortController()
   const renewing = setInterval(() => {
-    recordResends(ctx.db, owner, { id, sent: 0, notSent: 0 }).then(
+    recordResends(ctx.db, leased, { sent: 0, notSent: 0 }).then(
       (renewed) => renewed ?? ended.abort(),
       () => {},
     )
@@ -88,12 +74,11 @@ async function sendJob(
   let job: LeasedResends | undefined = leased
   try {
     while (job && job.next.length > 0) {
-      const { next }: LeasedResends = job
       const second = untilNextSecond()
       // The dispatcher takes a payload that an admin sends again for approved. These are not looked at one by one.
       const asking = await findAskingForApproval(ctx.db, job)
       const results = await Promise.all(
-        next.map(async (each) =>
+        job.next.map(async (each) =>
           asking.has(each.deliveryId) ? 'not_sent' : await resend(ctx, leased, each, signal, turnEndsMs),
         ),
       )
@@ -103,16 +88,16 @@ async function sendJob(
       // The dispatcher sends those after it at most once, also when it is asked for them again.
       const answered = left === -1 ? results : results.slice(0, left)
       const notSent = answered.filter((result) => result === 'not_sent').length
-      job = await recordResends(ctx.db, owner, { id, sent: answered.length - notSent, notSent })
-      if (job && results.includes('paused')) job = await deferPausedResends(ctx.db, owner, id)
-      ctx.changeNotices.add(organizationId, 'deliveries')
+      job = await recordResends(ctx.db, leased, { sent: answered.length - notSent, notSent })
+      if (job && results.includes('paused')) job = await deferPausedResends(ctx.db, leased)
+      ctx.changeNotices.add(leased.organizationId, 'deliveries')
       await second
       if (performance.now() >= turnEndsMs) break
     }
   } finally {
     clearInterval(renewing)
     // A job that waits for paused sources would keep its slot from the jobs of other organizations.
-    await releaseResendJob(ctx.db, owner, id, job?.next.length === 0 ? PAUSED_SECONDS : 0)
+    await releaseResendJob(ctx.db, leased, job?.next.length === 0 ? PAUSED_SECONDS : 0)
   }
 }
 

@@ -250,19 +250,19 @@ export async function stopResendJob(db: Database, { organizationId, memberId }: 
 /** The next payloads of a job, for the process that has leased it. None: those left are of paused sources. */
 export interface LeasedResends {
   readonly id: string
+  /** Of this lease alone: once it has expired, the process may lease the job again, and both would count payloads. */
+  readonly owner: string
   readonly organizationId: string
   readonly createdBy: string | null
-  readonly perSecond: number
-  readonly done: number
-  readonly total: number
   readonly next: readonly { readonly deliveryId: string; readonly resendId: string }[]
 }
+
+type Lease = Pick<LeasedResends, 'id' | 'owner'>
 
 const LEASE = `lease_owner = $1, lease_until = clock_timestamp() + interval '15 s'`
 const leasedColumns = (
   limit: string,
-): string => `id, organization_id AS "organizationId", created_by AS "createdBy", per_second AS "perSecond", done,
-  cardinality(delivery_ids) AS total,
+): string => `id, lease_owner AS owner, organization_id AS "organizationId", created_by AS "createdBy",
   (
     SELECT coalesce(json_agg(json_build_object('deliveryId', delivery_id, 'resendId', resend_id) ORDER BY position), '[]')
     FROM unnest(delivery_ids, resend_ids) WITH ORDINALITY AS item (delivery_id, resend_id, position)
@@ -274,7 +274,7 @@ const LEASED = leasedColumns('per_second')
  * Leases a running job that no process sends, with as many payloads as it sends in a second: first of the organization
  * of which the fewest are being sent, and of its jobs the one that waits for longest.
  */
-export async function leaseResendJob(db: Db, owner: string): Promise<LeasedResends | undefined> {
+export async function leaseResendJob(db: Db): Promise<LeasedResends | undefined> {
   const { rows } = await db.pool.query<LeasedResends>(
     `UPDATE resend_jobs SET ${LEASE}
      WHERE id = (
@@ -289,7 +289,7 @@ export async function leaseResendJob(db: Db, owner: string): Promise<LeasedResen
        WHERE status = 'running' AND (lease_until IS NULL OR lease_until < clock_timestamp())
        ORDER BY queue.number, lease_until NULLS FIRST, created_at LIMIT 1 FOR UPDATE OF resend_jobs SKIP LOCKED
      ) RETURNING ${LEASED}`,
-    [owner],
+    [newId()],
   )
   return rows[0]
 }
@@ -315,8 +315,8 @@ export async function findAskingForApproval(
  */
 export async function recordResends(
   db: Db,
-  owner: string,
-  { id, sent, notSent }: { id: string; sent: number; notSent: number },
+  { id, owner }: Lease,
+  { sent, notSent }: { sent: number; notSent: number },
 ): Promise<LeasedResends | undefined> {
   const { rows } = await db.pool.query<LeasedResends & { isRunning: boolean }>(
     `UPDATE resend_jobs SET ${LEASE}, done = done + $3, not_sent = not_sent + $4,
@@ -332,7 +332,7 @@ export async function recordResends(
  * Puts the payloads that are left and whose sources are paused after the others: those of each source stay in order.
  * While the organization is suspended, all of them are paused. Resolves as `recordResends`.
  */
-export async function deferPausedResends(db: Db, owner: string, id: string): Promise<LeasedResends | undefined> {
+export async function deferPausedResends(db: Db, { id, owner }: Lease): Promise<LeasedResends | undefined> {
   const { rows } = await db.pool.query<LeasedResends>(
     `UPDATE resend_jobs SET delivery_ids = sorted_ids, resend_ids = sorted_resend_ids
      FROM (
@@ -356,7 +356,7 @@ export async function deferPausedResends(db: Db, owner: string, id: string): Pro
 }
 
 /** Gives the lease back, so that a process goes on after these seconds. */
-export async function releaseResendJob(db: Db, owner: string, id: string, seconds: number): Promise<void> {
+export async function releaseResendJob(db: Db, { id, owner }: Lease, seconds: number): Promise<void> {
   await db.pool.query(
     `UPDATE resend_jobs SET lease_owner = NULL, lease_until = clock_timestamp() + make_interval(secs => $3)
      WHERE id = $2 AND lease_owner = $1`,
