@@ -130,16 +130,8 @@ interface LinkProps {
   link: AppAnswer<'openLink'>
 }
 
-/** The token is in the fragment, which is not sent to the server with the page. */
-function readToken(): string {
-  const text = location.hash.slice(1)
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    // A link that was cut off within an escaped character is none that can be used.
-    return text
-  }
-}
+/** The token is in the fragment, which is not sent to the server with the page. It has no escaped characters. */
+const readToken = () => location.hash.slice(1)
 
 /** Shows a link's page once the link is known to be usable. */
 function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
