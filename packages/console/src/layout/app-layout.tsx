@@ -1,4 +1,4 @@
-import { Link, Outlet, useNavigate, useRouter } from '@tanstack/react-router'
+import { Link, Outlet, useRouter } from '@tanstack/react-router'
 import { useEffect, useLayoutEffect, useState } from 'react'
 import { AppError, call, callConfirmed, queryClient, setShownOrganization, useMe, useRead } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
@@ -180,18 +180,17 @@ function OrganizationMenu() {
 
 function AccountMenu() {
   const me = useMe()
-  const navigate = useNavigate()
   const router = useRouter()
   async function signOut() {
     // Before the sign-in ends: a person who stays because of what was typed can save it.
-    await navigate({ to: '/sign-in' })
+    await router.navigate({ to: '/sign-in' })
     if (router.latestLocation.pathname !== '/sign-in') return
     try {
       await call('signOut', {})
     } catch (error) {
       // Another tab has signed out already.
       if (!(error instanceof AppError && error.code === 'unauthorized')) {
-        await navigate({ to: '/' })
+        await router.navigate({ to: '/' })
         throw error
       }
     }
@@ -209,7 +208,7 @@ function AccountMenu() {
       }
       triggerClass="account"
       items={[
-        { label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) },
+        { label: 'Account', icon: 'account', onClick: () => router.navigate({ to: '/account' }) },
         { label: 'Sign out', icon: 'external', onClick: signOut },
       ]}
     />

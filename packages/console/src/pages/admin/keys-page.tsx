@@ -6,12 +6,11 @@ import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, openForm, showOnce } from '../../components/dialog.tsx'
 import { CheckboxGroup, SelectField, TextField } from '../../components/fields.tsx'
 import { Notice } from '../../components/page.tsx'
-import { StatusBadge, Time, useNow } from '../../components/status-and-time.tsx'
+import { DAY_MS, StatusBadge, Time, useNow } from '../../components/status-and-time.tsx'
 import { CopyBox } from '../../components/values.tsx'
 
 type Key = AppAnswer<'listApiKeys'>['data'][number]
 
-const DAY_MS = 24 * 60 * 60 * 1_000
 const LIFETIMES = { 30: '30 days', 90: '90 days', 365: '1 year', '': 'Never' }
 
 export function KeysPage() {

@@ -20,7 +20,7 @@ type Result = AppAnswer<'getEvaluation'>['results'][number]
 export function Evaluations({ cases }: { cases: number }) {
   const { id: workflowId } = useWorkflow()
   const [openId, open] = useOpened('evaluation')
-  const currency = useCurrency()
+  const currency = useRead('listModels').data?.data.find((each) => each.currency)?.currency ?? null
   const list = toList(useRead('listEvaluations', { params: { workflow_id: workflowId } }))
   return (
     <Section
@@ -53,8 +53,6 @@ export function Evaluations({ cases }: { cases: number }) {
     </Section>
   )
 }
-
-const useCurrency = () => useRead('listModels').data?.data.find((each) => each.currency)?.currency ?? null
 
 const sameText = ({ same, done, total, finished_at: at }: Evaluation) =>
   at ? `${same} of ${total}` : `${same} of ${done}, ${total - done} to do`

@@ -34,10 +34,7 @@ export function RunsPage() {
 
 export const RunPage = pageOf('getRun', RunDetails)
 
-/** What a queued run waits for. */
-function waitText(run: RunDetailOut): string {
-  return whyParked(run) ?? 'It waits for the earlier starts of its session, or for a free runner.'
-}
+const QUEUED = 'It waits for the earlier starts of its session, or for a free runner.'
 
 /** Whether a model executes the run: its first step names the agent. */
 function hasModel({ steps }: RunDetailOut): boolean {
@@ -94,7 +91,7 @@ function RunDetails(run: RunDetailOut) {
           ) : null}
         </Notice>
       ) : null}
-      {run.status === 'queued' ? <Notice>{waitText(run)}</Notice> : null}
+      {run.status === 'queued' ? <Notice>{whyParked(run) ?? QUEUED}</Notice> : null}
       <Approvals run={run} />
       <Section title="Timeline">
         <Timeline run={run} />
