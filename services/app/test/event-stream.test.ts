@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
 import { afterEach, expect, test } from '@jest/globals'
-import { createChangeNotifier, createSetupLink } from '@workflow-service/database'
+import { createChangeNotifier } from '@workflow-service/database'
 import { close, createCapturedLogger, listen, waitUntil } from '@workflow-service/testkit'
 import type { Response } from 'express'
 import { createEventStreams, type EventStreams, type StreamOwner } from '../src/event-stream.ts'
@@ -42,16 +42,6 @@ test('The stream of events sends the topics that changed in the organization, of
   await app.call(member, 'createSession', { body: { id: crypto.randomUUID() } })
   await waitUntil(() => mine.text.endsWith('data: {"topics":["sessions"]}\n\n'))
   expect(others.text).not.toContain('data')
-})
-
-test('The stream of events says that a setup link has made an owner', async () => {
-  const { owner, id } = await app.createOrganization()
-  const stream = await openStream(owner)
-  await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
-  const token = await createSetupLink(app.db, id)
-  const body = { organization_name: 'Ignored', name: 'Ada', email: 'ada@setup.test', password: 'orbit-velvet-41x' }
-  expect((await app.call(null, 'setUp', { body: { ...body, token } })).status).toBe(201)
-  await waitUntil(() => stream.text.includes('data: {"topics":["users"]}\n\n'))
 })
 
 test('The stream of events is refused beyond 12 of a person', async () => {

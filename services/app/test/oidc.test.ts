@@ -2,7 +2,7 @@ import { generateKeyPairSync, hash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { close, listen, waitUntil } from '@workflow-service/testkit'
+import { close, hearNotices, listen } from '@workflow-service/testkit'
 import { localPath } from '../src/routes/identity/oidc.ts'
 import { type Caller, useTestApp } from './support/use-app.ts'
 
@@ -153,25 +153,14 @@ describe('Sign-in with OpenID Connect', () => {
   })
 
   test('is an event for open pages when it accepts an invitation', async () => {
-    const { admin } = app.organization
-    const headers = { cookie: `__Host-session=${admin.token}`, 'sec-fetch-site': 'same-origin' }
-    const ending = new AbortController()
-    const stream = await fetch(`${app.url}/app/events`, { headers, signal: ending.signal })
-    let text = ''
-    const reading = stream
-      .body!.pipeThrough(new TextDecoderStream())
-      .pipeTo(new WritableStream({ write: (chunk) => void (text += chunk) }))
-    await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
+    const { admin, id } = app.organization
     provider.person = { sub: 'kay', email: 'kay@acme.test', email_verified: true }
-    await invite(provider.person.email)
     // Behind the events of the invitation.
-    await app.call(admin, 'createSession', { body: { id: newId() } })
-    await waitUntil(() => text.includes('"sessions"'))
-    text = ''
-    expect((await signIn()).token).not.toBe('')
-    await waitUntil(() => text.includes('data: {"topics":["users"]}'))
-    ending.abort()
-    await expect(reading).rejects.toThrow('aborted')
+    await hearNotices(app.db, id, ['sessions'], async () => {
+      await invite(provider.person.email)
+      await app.call(admin, 'createSession', { body: { id: newId() } })
+    })
+    await expect(hearNotices(app.db, id, ['users'], () => signIn())).resolves.toBeUndefined()
   })
 
   test.each([

@@ -18,7 +18,7 @@ import {
   searchEverything,
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, hearNotices, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { sourceIn, useDataApp } from './support/use-app.ts'
 
 // Without the task that announces the setup: the test does.
@@ -93,6 +93,13 @@ describe('The setup', () => {
     const body = { ...SET_UP, email: 'cy@acme.test', token }
     expect((await app.call(null, 'setUp', { body })).status).toBe(201)
     expect(await usable()).toEqual([false, true, false, false])
+  })
+
+  test('is an event for open pages', async () => {
+    const { id } = await app.createOrganization()
+    const body = { ...SET_UP, email: 'dan@acme.test', token: await createSetupLink(app.db, id) }
+    const heard = hearNotices(app.db, id, ['users'], () => app.call(null, 'setUp', { body }))
+    await expect(heard).resolves.toBeUndefined()
   })
 
   test('keeps the newest link of several that are made at once', async () => {
