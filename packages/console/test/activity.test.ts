@@ -195,11 +195,8 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   const sessionPath = new URL(page.url()).pathname
   const sessionId = sessionPath.split('/').at(-1) ?? ''
   await page.getByRole('combobox', { name: 'Start in this session' }).fill('forward')
-  const endpointAnswers = Promise.withResolvers<void>()
-  service.endpoint.answerWith(async () => {
-    await endpointAnswers.promise
-    return {}
-  })
+  const endpointAnswer = Promise.withResolvers<object>()
+  service.endpoint.answerWith(() => endpointAnswer.promise)
   await page.getByRole('option', { name: 'Forward orders' }).click()
   await page.getByRole('textbox', { name: 'Text' }).fill('order_id: A-1\ncustomer: Grace\ntotal: 1')
   await page.getByRole('button', { name: 'Start', exact: true }).click()
@@ -233,7 +230,7 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await page.getByRole('dialog').getByRole('button', { name: 'Close session' }).click()
   await page.getByText('Closed', { exact: true }).waitFor()
   await page.getByRole('button', { name: 'Close session' }).waitFor({ state: 'detached' })
-  endpointAnswers.resolve()
+  endpointAnswer.resolve({})
 })
 
 test('the usage has a table under every chart, by workflow, webhook source and key, and downloads as CSV', async () => {
@@ -568,11 +565,8 @@ const waitingSession = (page: Page) => page.getByRole('row', { name: /1 1$/ })
 test('a row that has not ended is read again wherever it is in a list', async () => {
   const owner = await service.signIn()
   const { workflowId, sourceId } = await fill(service, owner)
-  const endpointAnswers = Promise.withResolvers<void>()
-  service.endpoint.answerWith(async () => {
-    await endpointAnswers.promise
-    return {}
-  })
+  const endpointAnswer = Promise.withResolvers<object>()
+  service.endpoint.answerWith(() => endpointAnswer.promise)
   await owner.start(workflowId, 'order_id: A-1\ncustomer: Grace\ntotal: 1')
   const openList = async (path: string) => {
     const page = await browser.reusePage(owner.context)
@@ -604,7 +598,7 @@ test('a row that has not ended is read again wherever it is in a list', async ()
     [owner.organizationId, sourceId],
   )
 
-  endpointAnswers.resolve()
+  endpointAnswer.resolve({})
   for (const page of [first, filtered, older]) await running(page).waitFor({ state: 'detached' })
   await underWay.waitFor({ state: 'detached' })
   await filtered.getByRole('row', { name: /Succeeded/ }).waitFor()

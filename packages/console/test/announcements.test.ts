@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import type { Locator, Page } from '@workflow-service/testkit/use-browser'
 import { untilStatus } from './support/fill.ts'
+import { hold } from './support/hold.ts'
 import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -198,14 +199,10 @@ test('what becomes of a file, a trigger and a source is announced', async () => 
 
 test('the wait for an endpoint is said by a region that is part of the form', async () => {
   const { page } = await open('/sources/new')
-  const answers = Promise.withResolvers<void>()
-  await page.route(`**${APP_ROUTES.saveWebhookSource.path.replace(/\{.*/, '')}*`, async (route) => {
-    await answers.promise
-    await route.continue()
-  })
+  const release = await hold(page, `**${APP_ROUTES.saveWebhookSource.path.replace(/\{.*/, '')}*`)
   const region = await page.locator('form [role="status"]').elementHandle()
   await page.getByRole('textbox', { name: 'URL' }).press('Enter')
   await page.getByRole('status').getByText('Waiting for the endpoint to confirm').waitFor()
   expect(await region?.textContent()).toContain('Waiting for the endpoint')
-  answers.resolve()
+  release()
 })

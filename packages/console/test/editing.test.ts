@@ -5,6 +5,7 @@ import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
 import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
+import { hold } from './support/hold.ts'
 import { loseAnswer } from './support/lose-answer.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -107,15 +108,11 @@ test('a refused start says so once until its cause is gone; what is typed is not
   const { owner, workflowId, sourceId } = await openFilled()
   const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
   const text = page.getByRole('textbox', { name: 'Text' })
-  const arrives = Promise.withResolvers<void>()
-  await page.route('**/readiness', async (route) => {
-    await arrives.promise
-    await route.continue()
-  })
+  const release = await hold(page, '**/readiness')
   await page.goto(`/workflows/${workflowId}/try`)
   await text.focus()
   expect(await text.inputValue()).toBe('')
-  arrives.resolve()
+  release()
   await page.getByRole('button', { name: 'Clear' }).waitFor()
   await page.keyboard.type('total: 1')
   expect(await text.inputValue()).toBe('total: 1')
@@ -125,11 +122,7 @@ test('a refused start says so once until its cause is gone; what is typed is not
   const description = 'If the customer is new, send it to Order intake.'
   await owner.call('saveWorkflow', { params, body: { name: 'F', description, scope: 'company_wide', version } })
   await owner.call('setWorkflowActive', { params, body: { is_active: false } })
-  const opens = Promise.withResolvers<void>()
-  await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => {
-    await opens.promise
-    await route.continue()
-  })
+  const openStream = await hold(page, `**${APP_ROUTES.streamEvents.path}`)
   await show(page, `/workflows/${workflowId}/try`)
   expect(await page.title()).toMatch(/^Try it – /)
   expect(await page.getByText('Ctrl-Enter').isVisible()).toBe(false)
@@ -145,7 +138,7 @@ test('a refused start says so once until its cause is gone; what is typed is not
   expect(await text.inputValue()).toBe('order_id: X-0000\ncustomer: Jane Doe\ntotal: 0.5')
   // A delivery does not change the examples. Once its stream is open, the page reads all again.
   const again = page.waitForResponse((response) => response.url().endsWith(sourceId))
-  opens.resolve()
+  openStream()
   await again
   const read: string[] = []
   page.on('request', (request) => read.push(request.url()))
@@ -555,14 +548,15 @@ test('a case that is saved again is of the source that has the name now, if its 
   expect((await owner.call('getCase', { params })).expected).toEqual([{ ...expected[0], source_id: sourceId }])
 })
 
+const MODEL = { data_region: 'eu', currency: 'EUR', organization_ids: [] }
+const MODELS: Parameters<typeof recordModels>[1] = [
+  { ...MODEL, name: 'builtin', model: 'builtin', is_default: true, fallback: null, reads: [] },
+  { ...MODEL, name: 'fast', model: 'openai:fast', is_default: false, fallback: 'builtin', reads: ['pdf', 'image'] },
+]
+
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {
   const { page, workflowId } = await openFilled()
-  const model = { data_region: 'eu', currency: 'EUR', fallback: 'builtin', organization_ids: [], reads: [] }
-  const builtin = { ...model, name: 'builtin', model: 'builtin', is_default: true, fallback: null }
-  await recordModels(service.db, [
-    builtin,
-    { ...model, name: 'fast', model: 'openai:fast', is_default: false, reads: ['pdf', 'image'] },
-  ])
+  await recordModels(service.db, MODELS)
   await show(page, `/workflows/${workflowId}/agent`)
   await page.getByLabel('Model').selectOption({ label: 'fast, reads PDFs and images, data in eu, fallback builtin' })
   await page.getByLabel('Budget of a run (EUR)').fill('0.5')
@@ -604,11 +598,7 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
 })
 
 test('a choice of no model for members is refused, because none would mean all', async () => {
-  const model = { data_region: 'eu', currency: 'EUR', organization_ids: [], reads: [], fallback: null }
-  await recordModels(service.db, [
-    { ...model, name: 'builtin', model: 'builtin', is_default: true },
-    { ...model, name: 'fast', model: 'openai:fast', is_default: false },
-  ])
+  await recordModels(service.db, MODELS)
   const { owner, page } = await open('/organization')
   const { id } = await owner.call('getOrganization')
   await service.db.prisma.organization.update({ where: { id }, data: { offeredModels: ['builtin'] } })

@@ -4,6 +4,7 @@ import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { findScrolledSideways } from './support/find-issues.ts'
+import { hold } from './support/hold.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
 import { follow, settle, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
@@ -169,14 +170,10 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await page.getByRole('option', { name: /Parcels/ }).waitFor()
 
   // Enter does not open what another text has found, and waits for what this one finds.
-  const searched = Promise.withResolvers<void>()
-  await page.route('**/app/**', async (route) => {
-    await searched.promise
-    await route.continue()
-  })
+  const release = await hold(page, '**/app/**')
   await search.fill('Weekly')
   await page.keyboard.press('Enter')
-  searched.resolve()
+  release()
   await page.getByRole('heading', { name: 'Weekly report' }).waitFor()
 })
 
@@ -398,11 +395,7 @@ test('the deletion of an organization leaves its page, also while a new name of 
 test('what changes before the stream of hints is open is shown once it is', async () => {
   const { owner, page, workflowId } = await openFilled()
   const other = await browser.reusePage(owner.context)
-  const opens = Promise.withResolvers<void>()
-  await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => {
-    await opens.promise
-    await route.continue()
-  })
+  const openStream = await hold(page, `**${APP_ROUTES.streamEvents.path}`)
   await show(page, `/workflows/${workflowId}`)
   await show(other, `/workflows/${workflowId}`)
   const params = { workflow_id: workflowId }
@@ -411,7 +404,7 @@ test('what changes before the stream of hints is open is shown once it is', asyn
   await owner.call('saveWorkflow', { params, body })
   await other.getByRole('heading', { name: 'Renamed' }).waitFor()
   expect(await page.getByRole('heading', { name: 'Renamed' }).count()).toBe(0)
-  opens.resolve()
+  openStream()
   await page.getByRole('heading', { name: 'Renamed' }).waitFor()
 })
 

@@ -6,6 +6,7 @@ import { createSetupLink } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator } from '@workflow-service/testkit/use-browser'
 import { FAILED, fillVolume, NEEDLE } from './support/fill-volume.ts'
+import { hold } from './support/hold.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
 import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
@@ -132,16 +133,13 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   expect(await findAxeIssues(page)).toEqual([])
 
   // Its run arrives while the page is open.
-  const endpointAnswers = Promise.withResolvers<void>()
-  service.endpoint.answerWith(async () => {
-    await endpointAnswers.promise
-    return { body: 'Order accepted.' }
-  })
+  const endpointAnswer = Promise.withResolvers<{ body: string }>()
+  service.endpoint.answerWith(() => endpointAnswer.promise)
   await press(field('Text'), 'Control+Enter')
   await heading('Run of Forward orders')
   const timeline = page.getByRole('list', { name: 'Timeline' })
   await timeline.getByRole('heading', { name: /Sent to Order intake/ }).waitFor()
-  endpointAnswers.resolve()
+  endpointAnswer.resolve({ body: 'Order accepted.' })
   await timeline.getByRole('heading', { name: 'Succeeded' }).waitFor()
   await timeline.getByText('Order intake: from the text it took order_id, customer, total').waitFor()
   expect(await timeline.textContent()).toContain("The endpoint's answer:\nOrder accepted.Succeeded")
@@ -237,11 +235,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await show(page, '/workflows')
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
-  const opened = Promise.withResolvers<void>()
-  await page.route(isListOfWorkflows, async (route) => {
-    await opened.promise
-    await route.fallback()
-  })
+  const answerList = await hold(page, isListOfWorkflows)
   // It hears of its changes at once.
   const stream = page.waitForRequest((request) => request.url().endsWith(APP_ROUTES.streamEvents.path))
   await change('Northwind', 'Acme')
@@ -249,7 +243,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('link', { name: 'Workflows', exact: true }).click()
   await page.getByText('Loading workflows').waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)
-  opened.resolve()
+  answerList()
   await page.getByRole('rowheader', { name: 'Paint fences' }).waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)
   // A link of an email leads to its organization.
@@ -291,11 +285,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await tab.getByText('You have changed to another organization since. Reload the page.').waitFor()
   await tab.close()
   // A change belongs to the new organization while something is still being read.
-  const changed = Promise.withResolvers<void>()
-  await page.route(`**${APP_ROUTES.countApprovals.path}*`, async (route) => {
-    await changed.promise
-    await route.fallback()
-  })
+  const answerCount = await hold(page, `**${APP_ROUTES.countApprovals.path}*`)
   await change('Acme', 'Northwind')
 
   // The deletion of an organization asks for the name.
@@ -316,7 +306,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
     await renewal.waitFor()
     await route.fulfill({ response })
-    changed.resolve()
+    answerCount()
   })
   await dialog.getByRole('textbox').fill('Northwind')
   await dialog.getByRole('button', { name: 'Delete everything' }).click()
