@@ -18,7 +18,7 @@ import type { AppServiceContext } from '../src/app-service-context.ts'
 import { createLimiter } from '../src/auth/sign-in-limits.ts'
 import { ADDRESS_QUOTA, MAIL_QUOTA } from '../src/mail-quota.ts'
 import { makeNotices, sendNotice } from '../src/notices.ts'
-import { type TestOrganization, useDataApp } from './support/use-app.ts'
+import { keyIn, type TestOrganization, useDataApp } from './support/use-app.ts'
 
 /** A mail server that keeps what it gets, or refuses it. */
 const mails: string[] = []
@@ -243,8 +243,7 @@ describe('Notices', () => {
     for (let n = 1; n <= 50; n += 1) {
       await data.addDelivery(failing, { outcome: 'rejected', createdAt: new Date(Date.now() - n * 15_000) })
     }
-    const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: TOMORROW }
-    await data.call(admin, 'createApiKey', { body: key })
+    await data.call(admin, 'createApiKey', { body: keyIn({ name: 'CI', expires_at: TOMORROW }) })
     // At last: the application's timer may make the notices, too.
     await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     await untilMade(5)
@@ -399,8 +398,7 @@ describe('Notices', () => {
     )
     for (const each of [organization, other]) {
       await data.call(each.admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
-      const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: TOMORROW }
-      await data.call(each.admin, 'createApiKey', { body: key })
+      await data.call(each.admin, 'createApiKey', { body: keyIn({ expires_at: TOMORROW }) })
     }
     const { ctx, lines } = createContext()
     // Again while the application's timer makes those of the organization.

@@ -8,11 +8,13 @@ import { triggerBody } from '@workflow-service/testkit'
 import { PASSWORD, PASSWORD_HASH } from './support/passwords.ts'
 import {
   type AppCall,
+  keyIn,
   lookupIn,
   sourceIn,
   type TestOrganization,
   type TestPerson,
   useDataApp,
+  userIn,
 } from './support/use-app.ts'
 
 const data = useDataApp()
@@ -91,10 +93,7 @@ async function savedSource({ organization }: World) {
 }
 
 async function savedLookup({ organization }: World) {
-  const params = { lookup_id: newId() }
-  const body = { ...lookupIn(data.endpoint.url), version: null }
-  await data.call(organization.admin, 'saveLookup', { params, body })
-  return { params }
+  return { params: { lookup_id: await data.saveLookup(undefined, organization) } }
 }
 
 const MODEL_KEY = 'sk-a-key-of-an-organization'
@@ -139,15 +138,8 @@ async function sessionOf({ organization }: World): Promise<string> {
   return body.id
 }
 
-const keyIn = () => ({ id: newId(), name: newId(), scopes: ['read'], expires_at: null })
-
-function userIn() {
-  const id = newId()
-  return { id, email: `${id}@acme.test`, first_name: 'New', last_name: 'User', role: 'member' }
-}
-
 async function userOf({ organization }: World) {
-  const body = userIn()
+  const body = userIn({ role: 'member' })
   const created = await data.call(organization.owner, 'createUser', { body })
   return { params: { user_id: body.id }, user: created.body }
 }
@@ -287,7 +279,7 @@ const SAMPLES: Readonly<Record<WithBody, MakeSample> & Partial<Record<AppOperati
     await offerModel()
     return { body: { model: 'fast', key: MODEL_KEY } }
   },
-  saveLookup: () => ({ body: { ...lookupIn(data.endpoint.url), name: `Other ${newId()}`, version: '1' } }),
+  saveLookup: () => ({ body: lookupIn({ url: data.endpoint.url, version: '1' }) }),
   testLookup: () => ({ body: { tool: 'find', arguments: {} } }),
   resendDelivery: async (world) => ({
     params: { delivery_id: newId() },

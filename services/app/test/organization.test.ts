@@ -19,7 +19,7 @@ import {
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { beginTransaction, hearNotices, untilLocked, waitUntil } from '@workflow-service/testkit'
-import { sourceIn, useDataApp } from './support/use-app.ts'
+import { keyIn, sourceIn, useDataApp } from './support/use-app.ts'
 
 // Without the task that announces the setup: the test does.
 const data = useDataApp({ hasMaintenance: false })
@@ -131,14 +131,6 @@ describe('The setup', () => {
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
     expect(await findOneTimeLink(app.db, token)).toBeUndefined()
   })
-})
-
-const keyIn = (change: object = {}) => ({
-  id: newId(),
-  name: `Key ${newId()}`,
-  scopes: ['read'],
-  expires_at: null,
-  ...change,
 })
 
 describe('An organization', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId, rollUpUsage } from '@workflow-service/database'
-import { type Caller, lookupIn, useDataApp } from './support/use-app.ts'
+import { type Caller, keyIn, useDataApp, userIn } from './support/use-app.ts'
 
 // Without the task that rolls up the usage every minute: the tests do.
 const data = useDataApp({ hasMaintenance: false })
@@ -36,8 +36,7 @@ test('The overview has the first steps, the counts of the last day, and what nee
     `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name) VALUES ($1, $2, true, 'api', 'API')`,
     [newId(), workflow],
   )
-  const body = { id: newId(), name: 'CI', scopes: ['read'], expires_at: null }
-  await data.call(admin, 'createApiKey', { body })
+  await data.call(admin, 'createApiKey', { body: keyIn() })
   const failed = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
   await data.createRun(workflow, { createdAt: new Date(Date.now() - 5 * HOUR_MS) })
   const { body: overview } = await data.call(admin, 'getOverview')
@@ -203,12 +202,7 @@ describe('The usage', () => {
       'model_answer',
       { model: 'openai:x', input_tokens: 1_000, output_tokens: 20, cost_micros: 1_234 },
     ])
-    const lookupId = newId()
-    await pool.query(
-      `INSERT INTO lookups (id, organization_id, name, name_key, kind, url, tools)
-       VALUES ($1, $2, 'Customers', 'customers', 'http', 'https://x.test', '[]')`,
-      [lookupId, organizationId],
-    )
+    const lookupId = await data.saveLookup('Customers', organization)
     const lookup = { id: lookupId, name: 'Customers', tool: 'find' }
     for (const [index, call_id] of ['c1', 'c2'].entries()) {
       await data.addSteps(
@@ -340,12 +334,11 @@ test('The search finds by name what the person may see', async () => {
   const workflow = await data.createWorkflow('Žebraß orders')
   const hidden = await data.createWorkflow('Žebrass salaries', [])
   const sourceId = await data.saveSource({ name: 'Žebraß source' })
-  const key = { id: newId(), name: 'Žebrass key', scopes: ['read'], expires_at: null }
-  const user = { id: newId(), email: 'z@acme.test', first_name: 'Žebrass', last_name: '', role: 'member' }
+  const key = keyIn({ name: 'Žebrass key' })
+  const user = userIn({ first_name: 'Žebrass', role: 'member' })
   await data.call(admin, 'createUser', { body: user })
   await data.call(admin, 'createApiKey', { body: key })
-  const [lookupId, body] = [newId(), { ...lookupIn(data.endpoint.url), name: 'Žebraß look-up', version: null }]
-  await data.call(admin, 'saveLookup', { params: { lookup_id: lookupId }, body })
+  const lookupId = await data.saveLookup('Žebraß look-up')
   const seen = [`workflow ${workflow}`, `webhook_source ${sourceId}`, `lookup ${lookupId}`, `user ${user.id}`]
   const all = [...seen, `workflow ${hidden}`, `api_key ${key.id}`]
   expect((await found(admin, ' žEBRASS')).toSorted()).toEqual(all.toSorted())
@@ -361,23 +354,16 @@ test('The search finds first what begins with the text, also where more contain 
   const organization = await data.app.createOrganization()
   const { id, admin } = organization
   const names = [...Array.from({ length: 9 }, (_, n) => `Archive of Quokka ${n}`), 'Quokka orders', 'Quokka']
-  const body = { scopes: ['read'], expires_at: null }
   for (const name of names) {
     await data.createWorkflow(name, null, id)
     await data.saveSource({ name }, organization)
-    await data.call(admin, 'createApiKey', { body: { ...body, id: newId(), name } })
-    await pool.query(
-      `INSERT INTO lookups (id, organization_id, name, name_key, kind, url, tools)
-       VALUES ($1, $2, $3, lower($3), 'http', 'https://x.test', '[]')`,
-      [newId(), id, `${name} look-up`],
-    )
+    await data.call(admin, 'createApiKey', { body: keyIn({ name }) })
+    await data.saveLookup(`${name} look-up`, organization)
   }
   await pool.query('UPDATE api_keys SET created_at = created_at - interval $$1 hour$$ WHERE name = $1', ['Quokka'])
-  const person = { id: newId(), email: 'z@acme.test', first_name: 'Quokka', last_name: '', role: 'member' }
-  await data.call(admin, 'createUser', { body: person })
-  for (let n = 0; n < 9; n += 1) {
-    const other = { ...person, id: newId(), email: `a${n}@acme.test`, first_name: `The Quokka ${n}` }
-    await data.call(admin, 'createUser', { body: other })
+  // The last one by its address, too.
+  for (const first_name of [...Array.from({ length: 9 }, (_, n) => `The Quokka ${n}`), 'Quokka']) {
+    await data.call(admin, 'createUser', { body: userIn({ first_name, role: 'member' }) })
   }
   const { body: answer } = await data.call(admin, 'search', { query: { q: 'quokka' } })
   const first = answer.data.slice(0, 9).map(({ kind, title }) => `${kind} ${title}`)
@@ -416,7 +402,7 @@ test('The search finds anything by its id, and runs and deliveries by their requ
     expect(await found(member, ` ${id.toUpperCase()} `)).toEqual([`${kind} ${id}`])
     expect([kind, await found(other.owner, id)]).toEqual([kind, []])
   }
-  const key = { id: newId(), name: newId(), scopes: ['read'], expires_at: null }
+  const key = keyIn()
   await data.call(admin, 'createApiKey', { body: key })
   expect(await found(admin, key.id)).toEqual([`api_key ${key.id}`])
   const unseen = await data.send(sourceId, secret)

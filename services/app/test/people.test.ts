@@ -13,7 +13,7 @@ import {
 } from '@workflow-service/database'
 import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { NEW_PASSWORD, PASSWORD, PASSWORD_HASH, storedHash } from './support/passwords.ts'
-import { type TestOrganization, type TestPerson, useTestApp } from './support/use-app.ts'
+import { keyIn, type TestOrganization, type TestPerson, userIn, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
 
@@ -25,7 +25,7 @@ async function linkFor(...asked: Parameters<typeof askForLink>): Promise<string>
   return answer.body.url.split('#')[1]!
 }
 async function createUser({ owner }: TestOrganization, role: string, email = `${newId()}@acme.test`): Promise<string> {
-  const body = { ...userIn(email), first_name: 'Grace', last_name: 'Hopper', role }
+  const body = userIn({ email, first_name: 'Grace', last_name: 'Hopper', role })
   const { status, text } = await app.call(owner, 'createUser', { body })
   if (status !== 201) throw new Error(text)
   return body.id
@@ -56,8 +56,6 @@ async function actionsIn({ owner }: TestOrganization, target?: string): Promise<
   const { body } = await app.call(owner, 'listAuditEvents', { query: { limit: 100, target_id: target } })
   return body.data.map(({ action }) => action).toReversed()
 }
-
-const userIn = (email: string) => ({ id: newId(), email, first_name: '', last_name: '', role: null })
 
 describe('One-time links', () => {
   test('an invitation makes an account, is used once of several times at once, and then never again', async () => {
@@ -238,7 +236,7 @@ describe('Users', () => {
       await app.call(admin, 'deleteUser', { params }),
       await app.call(admin, 'signUserOut', { params }),
       await askForLink(admin, owner.userId, { kind: 'reset' }),
-      await app.call(admin, 'createUser', { body: { ...userIn('x@acme.test'), role: 'owner' } }),
+      await app.call(admin, 'createUser', { body: userIn({ role: 'owner' }) }),
     ]
     expect(attempts.map(({ error }) => error?.code)).toEqual(attempts.map(() => 'forbidden_for_role'))
     const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'access.refused' } })
@@ -292,7 +290,7 @@ describe('Users', () => {
   })
 
   test('a user can be added twice with one id, and once with one address', async () => {
-    const body = userIn('grace@acme.test')
+    const body = userIn({ email: 'grace@acme.test' })
     expect((await app.call('admin', 'createUser', { body })).status).toBe(201)
     expect((await app.call('admin', 'createUser', { body })).body.state).toBe('no_access')
     const again = await app.call('admin', 'createUser', { body: { ...body, id: newId() } })
@@ -308,8 +306,8 @@ describe('Users', () => {
     const answers = [
       await app.call(owner, 'saveMe', { body: { name } }),
       await app.call(owner, 'saveOrganization', { body: { name, version } }),
-      await app.call(owner, 'createUser', { body: { ...userIn('x@acme.test'), first_name: name } }),
-      await app.call(owner, 'createApiKey', { body: { id: newId(), name, scopes: ['read'], expires_at: null } }),
+      await app.call(owner, 'createUser', { body: userIn({ first_name: name }) }),
+      await app.call(owner, 'createApiKey', { body: keyIn({ name }) }),
       await app.call(owner, 'createWorkflow', { body: { id: newId(), name, description: '', scope: 'only_me' } }),
     ]
     for (const { error } of answers) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
-import { type AppCall, useTestApp } from './support/use-app.ts'
+import { type AppCall, keyIn, userIn, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp({
   MAX_WORKFLOWS: '3',
@@ -17,8 +17,6 @@ const app = useTestApp({
 const workflow = (id = newId()) => ({ id, name: 'Orders', description: 'Book it.', scope: 'company_wide' })
 const trigger = triggerBody()
 const file = (name: string, content = 'x') => ({ name, path: [], content, version: null })
-const key = (name: string) => ({ name, scopes: ['read'], expires_at: null })
-const person = () => ({ email: `${newId()}@acme.test`, first_name: '', last_name: '', role: null })
 const call = (operationId: AppOperationId, given: AppCall) => app.call(app.organization.owner, operationId, given)
 const createWorkflow = async () => (await call('createWorkflow', { body: workflow() })).body as { id: string }
 
@@ -106,8 +104,8 @@ describe('quotas', () => {
   test.each([
     ['createWorkflow', 3, () => ({ body: workflow() })],
     ['createSession', 1, () => ({ body: { id: newId() } })],
-    ['createApiKey', 1, () => ({ body: { id: newId(), ...key(newId()) } })],
-    ['createUser', 1, () => ({ body: { id: newId(), ...person() } })],
+    ['createApiKey', 1, () => ({ body: keyIn() })],
+    ['createUser', 1, () => ({ body: userIn() })],
   ] as const)('are not exceeded by several requests at once: %s', async (operationId, allowed, request) => {
     const { owner } = await app.createOrganization()
     const answers = await Promise.all(Array.from({ length: 6 }, () => app.call(owner, operationId, request())))

@@ -179,7 +179,7 @@ describe('A webhook source', () => {
     const { params } = await save(admin)
     for (let n = 1; n < 60; n += 1) expect((await save(admin)).status).toBe(200)
     await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url, signing_secret: null, events: [] } })
-    const read = { ...lookupIn(data.endpoint.url), version: null }
+    const read = lookupIn({ url: data.endpoint.url })
     const lookup = { params: { lookup_id: newId() }, body: read }
     expect((await data.call(admin, 'saveLookup', lookup)).status).toBe(200)
     for (let n = 0; n < 2; n += 1) expect((await data.call(admin, 'testNoticeWebhook')).status).toBe(200)

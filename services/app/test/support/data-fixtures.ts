@@ -48,9 +48,20 @@ export function sourceIn(change: Record<string, unknown> = {}): Record<string, u
 }
 
 /** The body of a save of a look-up. */
-export function lookupIn(url: string): Record<string, unknown> {
+export function lookupIn(change: { url: string; name?: string; version?: string }) {
   const parameters = { type: 'object', properties: { q: { type: 'string' } } }
-  return { name: `Customers ${newId()}`, kind: 'http', url, tools: [{ name: 'find', path: '/', parameters }] }
+  const tools = [{ name: 'find', path: '/', parameters }]
+  return { name: `Customers ${newId()}`, kind: 'http', tools, version: null, ...change }
+}
+
+/** The body that creates an API key. */
+export function keyIn(change: object = {}) {
+  return { id: newId(), name: `Key ${newId()}`, scopes: ['read'], expires_at: null, ...change }
+}
+
+/** The body that adds a user, by default one without a role. */
+export function userIn(change: object = {}) {
+  return { id: newId(), email: `${newId()}@acme.test`, first_name: '', last_name: '', role: null, ...change }
 }
 
 /** Starts a server that passes calls on, and breaks the connection instead of answering. */
@@ -99,6 +110,14 @@ export async function startDataApp(app: TestApp, hasMaintenance = true) {
       const answer = await call(organization.admin, 'saveWebhookSource', { params: { source_id: id }, body })
       if (answer.status !== 200) throw new Error(answer.text)
       endpoint.requests.length = 0
+      return id
+    },
+    /** Saves a look-up as an admin, which must succeed, and returns its id. */
+    saveLookup: async (name = `Customers ${newId()}`, organization = app.organization) => {
+      const id = newId()
+      const body = lookupIn({ url: endpoint.url, name })
+      const answer = await call(organization.admin, 'saveLookup', { params: { lookup_id: id }, body })
+      if (answer.status !== 200) throw new Error(answer.text)
       return id
     },
     /** Sends a payload through the dispatcher. */
