@@ -200,10 +200,9 @@ export function pageOf<Id extends AppOperationId>(
   }
 }
 
-type Kind = 'info' | 'warning' | 'danger' | 'good'
-
 /** A note in the flow of a page. */
-export function Notice({ kind = 'info', children }: { kind?: Kind; children: ReactNode }) {
+export function Notice(props: { kind?: 'info' | 'warning' | 'danger' | 'good'; children: ReactNode }) {
+  const { kind = 'info', children } = props
   return (
     <div className={`notice ${kind}`}>
       <Icon name={kind === 'info' ? 'info' : kind === 'good' ? 'check' : 'warning'} />

@@ -185,15 +185,12 @@ function AccountMenu() {
     // Before the sign-in ends: a person who stays because of what was typed can save it.
     await router.navigate({ to: '/sign-in' })
     if (router.latestLocation.pathname !== '/sign-in') return
-    try {
-      await call('signOut', {})
-    } catch (error) {
+    await call('signOut', {}).catch(async (error: unknown) => {
       // Another tab has signed out already.
-      if (!(error instanceof AppError && error.code === 'unauthorized')) {
-        await router.navigate({ to: '/' })
-        throw error
-      }
-    }
+      if (error instanceof AppError && error.code === 'unauthorized') return
+      await router.navigate({ to: '/' })
+      throw error
+    })
     // What was read of the person. The page of the sign-in reads what it needs meanwhile.
     queryClient.removeQueries({ type: 'inactive' })
   }

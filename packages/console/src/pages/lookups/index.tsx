@@ -167,8 +167,7 @@ function readTools({ kind, tools, tool_names: names }: ReturnType<typeof valuesO
 /** Creates a look-up, or edits it. */
 function LookupForm({ lookup }: { lookup?: AppLookupOut }) {
   const navigate = useNavigate()
-  const [newLookupId] = useState(newId)
-  const id = lookup?.id ?? newLookupId
+  const [id] = useState(() => lookup?.id ?? newId())
   const form = useForm({
     ...editFormOptions(lookup, valuesOf),
     savedText: lookup ? 'Saved.' : null,
