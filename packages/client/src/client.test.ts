@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { ODD_ERRORS, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
@@ -451,9 +452,14 @@ describe('hooks, the request id and the rate limit', () => {
     expect(seen).toEqual(['sent', expect.any(AbortError)])
   })
 
-  test('do not fail a call by what they throw', async () => {
-    const { start } = clientWith([accepted], { onRequest: fail, onAnswer: fail })
+  test.each([
+    ['throw', fail],
+    ['reject with', (event: unknown): unknown => Promise.resolve(event).then(fail)],
+  ])('do not fail a call, nor the process, by what they %s', async (_how, hook) => {
+    const { start } = clientWith([accepted], { onRequest: hook, onAnswer: hook })
     expect(await start()).toEqual(CONFIRMATION)
+    // A rejection that nothing handles is reported at the end of a turn, and fails the test.
+    await nextTurn()
   })
 
   test('are those of a result, which has the documented fields only, and the limit also of an error', async () => {

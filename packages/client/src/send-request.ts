@@ -48,7 +48,7 @@ export interface ReceivedAnswer extends SentRequest {
   readonly error: ApiError | ConnectionError | AbortError | null
 }
 
-/** Called for each attempt, for logs and metrics. What they throw is ignored. */
+/** Called for each attempt, for logs and metrics. What they throw, or reject with, is ignored. */
 export interface Hooks {
   onRequest?: ((request: SentRequest) => void) | undefined
   onAnswer?: ((answer: ReceivedAnswer) => void) | undefined
@@ -85,7 +85,7 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
     const sent: SentRequest = { method, url, attempt: attempts, idempotencyKey }
     const sentAt = performance.now()
     const isSent = !signal?.aborted
-    if (isSent) call(request.onRequest, sent)
+    if (isSent) void call(request.onRequest, sent)
     try {
       answer = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
       const limit = timeoutMs < remainingMs ? `timeoutMs, ${timeoutMs}` : `totalTimeoutMs, ${totalTimeoutMs}`
@@ -99,7 +99,8 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
     }
     const { status = null, requestId = null, rateLimit = null } = answer ?? {}
     const error = result instanceof Error ? result : null
-    if (isSent) call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error })
+    if (isSent)
+      void call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error })
     if (!(result instanceof Error)) return result
     if (result instanceof AbortError || (result instanceof ApiError && !RETRIED_STATUSES.has(result.status)))
       throw result
@@ -109,10 +110,13 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
   }
 }
 
-/** Calls a hook. An error of a caller's log must not fail a start that is recorded. */
-function call<Event>(hook: ((event: Event) => void) | undefined, event: Event): void {
+/**
+ * Calls a hook. An error of a caller's log must not fail a start that is recorded, nor end the process, as the rejected
+ * promise of an async function would.
+ */
+async function call<Event>(hook: ((event: Event) => unknown) | undefined, event: Event): Promise<void> {
   try {
-    hook?.(event)
+    await hook?.(event)
   } catch {
     // Documented at `Hooks`.
   }
