@@ -182,6 +182,16 @@ if (python)
       expect(spawnSync(python, args, { env, encoding: 'utf8' }).stderr).toContain(`TypeError: ${message}`)
     })
 
+    test('has errors that come from another process as they were', () => {
+      const facts = 'attempts=2, idempotency_key="k", status=422, code="c", details=[{"field": "a", "message": "b"}]'
+      const code = `import pickle; from workflow_service import ApiError, ApiTimeoutError
+for error in ApiError("No.", ${facts}), ApiTimeoutError("Late.", attempts=3, idempotency_key=None):
+    copied = pickle.loads(pickle.dumps(error))
+    print(type(copied) is type(error), str(copied) == str(error), vars(copied) == vars(error), copied.attempts)`
+      const { stdout, stderr } = spawnSync(python, ['-c', code], { env, encoding: 'utf8' })
+      expect(stdout + stderr).toBe('True True True 2\nTrue True True 3\n')
+    })
+
     test('has an endpoint in its README that tells a payload sent again from a new one', async () => {
       const file = join(target, 'endpoint.py')
       writeFileSync(file, examples.find((code) => code.includes('parse_webhook')) ?? '')

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple, Type
 
 from ._types import FieldError
 
@@ -17,6 +17,14 @@ class WorkflowServiceError(Exception):
         self.attempts = attempts
         #: Of a start; None for reads.
         self.idempotency_key = idempotency_key
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # To copy an error, such as to another process, Python would call its type with the message alone, which fails.
+        return _restore, (type(self), *self.args), self.__dict__
+
+
+def _restore(error_type: Type[WorkflowServiceError], *args: Any) -> WorkflowServiceError:
+    return error_type.__new__(error_type, *args)
 
 
 class ApiError(WorkflowServiceError):
