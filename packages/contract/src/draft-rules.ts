@@ -1,6 +1,6 @@
 import { findNamedSources } from './named-sources.ts'
 import type { NoteStep, RefusalDetails } from './journal.ts'
-import { RULES_MAX_DELIVERIES } from './limits.ts'
+import { RULES_MAX_BYTES, RULES_MAX_DELIVERIES } from './limits.ts'
 import { inferShape, isJsonObject, type PayloadShape } from './schema/payload-shape.ts'
 
 /** The errors of runs for which rules can be drafted. */
@@ -72,18 +72,38 @@ export function draftRules(
     'This is the file rules.yaml of the workflow, in no folder: save it on the page of its files, or under files in a manifest.',
   ]
   if (sources.length === 0) return `${toComments(comments)}# There is no webhook source yet: add one first.\n`
-  const deliveries = sources.map(({ name, example_request_body: example }) => {
-    const when = draftCondition(code, run)
-    const payload = toYaml(draftPayload(code, name, example, run.details), 6)
-    return [
+  const when = draftCondition(code, run)
+  const drafts = sources.map(({ name, example_request_body: example }) => ({
+    begin: [
       `  - to: ${JSON.stringify(name)}\n`,
       ...(isList(run) ? ['    for_each: items\n'] : []),
       ...(when === undefined ? [] : [`    when: ${quote(when)}\n`]),
-      ...(payload === '' ? [] : [`    payload:\n${payload}`]),
-    ].join('')
-  })
-  return `${toComments(comments)}deliveries:\n${deliveries.join('')}`
+    ].join(''),
+    fields: Array.from(draftPayload(code, name, example, run.details), (field) => toYaml(new Map([field]), 6)),
+  }))
+  let free = RULES_MAX_BYTES - byteLengthOf(toComments([...comments, LEFT_OUT])) - 'deliveries:\n'.length
+  let isCut = false
+  const fits = (text: string): boolean => {
+    const bytes = byteLengthOf(text)
+    const isFitting = bytes <= free
+    if (isFitting) free -= bytes
+    else isCut = true
+    return isFitting
+  }
+  // Sources before fields: a run without a field that it needs sends nothing, one without a source sends to the others.
+  const deliveries = drafts
+    .filter(({ begin }) => fits(`${begin}    payload:\n`))
+    .map(({ begin, fields }) => {
+      const given = fields.filter(fits)
+      return [begin, ...(given.length > 0 ? ['    payload:\n', ...given] : [])].join('')
+    })
+  return `${toComments(isCut ? [...comments, LEFT_OUT] : comments)}deliveries:\n${deliveries.join('')}`
 }
+
+/** The comment of a draft that would be larger than a file of rules may be. */
+const LEFT_OUT = `Fields or webhook sources are left out here: the file would be larger than ${RULES_MAX_BYTES / 1024} KiB.`
+
+const byteLengthOf = (text: string): number => new TextEncoder().encode(text).length
 
 /** Whether the context is a list in JSON. */
 const isList = ({ details }: Pick<RefusedRun, 'details'>): boolean =>

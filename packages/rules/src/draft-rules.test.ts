@@ -174,6 +174,34 @@ deliveries:
     )
   })
 
+  test('leaves out fields before a source, without which a run would send to the others alone', async () => {
+    const sources = Array.from({ length: 50 }, (_, n) => ({
+      name: `受付 ${n}`,
+      example_request_body: { ['名'.repeat(190)]: 'E', ['注'.repeat(190)]: 'E' },
+    }))
+    const fields = sources.flatMap(({ name, example_request_body: large }) =>
+      Object.keys(large).map((field) => ({ source: name, field, closest: `${field}様` })),
+    )
+    const content = draftRules(refused('payload_incomplete: x', { missing: fields }), sources)
+    const parsed = await parseRules(content)
+    if ('errors' in parsed) throw parsed.errors[0]!
+    expect(parsed.rules.deliveries.map(({ to }) => to)).toEqual(sources.map(({ name }) => name))
+  })
+
+  test.each([
+    ['the fields of a source', 'needs_a_model: x', 1, 500],
+    ['those of several', 'needs_a_model: x', 5, 80],
+    ['many sources', `rules_needed: x. The sentence is: ${'注文が来たら'.repeat(30)}`, 50, 1],
+  ])('is no larger than a file may be for %s, and says what it leaves out', async (_what, error, count, fields) => {
+    const large = Object.fromEntries(Array.from({ length: fields }, (_, n) => [`number_${n}`, 1]))
+    const sources = Array.from({ length: count }, (_, n) => ({ name: `受付 ${n}`, example_request_body: large }))
+    const content = draftRules(refused(error), sources)
+    const parsed = await parseRules(content)
+    if ('errors' in parsed) throw parsed.errors[0]!
+    expect(content).toContain('# Fields or webhook sources are left out here')
+    expect(Buffer.byteLength(content)).toBeGreaterThan(30 * 1024)
+  })
+
   test('has the sources of the refusal, or those that the description names, or the first ones', () => {
     const sources = ['A', 'Order intake', 'B'].map((name) => ({ name }))
     expect(selectDraftSources(refused(''), sources)).toEqual([{ name: 'Order intake' }])
