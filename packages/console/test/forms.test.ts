@@ -50,6 +50,8 @@ describe('The signing secret of a source', () => {
     const isAuthentic = await load(code)
     expect(isAuthentic(String(verification?.headers['x-service-token']), secret)).toBe(true)
     expect(isAuthentic(tokenOf('another secret', 0), secret)).toBe(false)
+    // As a server whose setting is empty would call it.
+    expect(isAuthentic(tokenOf('', 0), '')).toBe(false)
     expect([-290, 0, 290].map((age) => isAuthentic(tokenOf(secret, age), secret))).toEqual([true, true, true])
     expect([-310, 310].map((age) => isAuthentic(tokenOf(secret, age), secret))).toEqual([false, false])
     expect([undefined, '', 'MS4w'].map((token) => isAuthentic(token, secret))).toEqual([false, false, false])

@@ -12,7 +12,7 @@ const FORM = /^(\\d{1,15})\\.([0-9a-f]{64})$/
 export function isAuthentic(token, secret = process.env.SIGNING_SECRET) {
   const text = Buffer.from(String(token), 'base64').toString()
   const [, time, signature] = FORM.exec(text) ?? []
-  if (!time || Math.abs(Date.now() / 1000 - time) > 300) return false
+  if (!secret || !time || Math.abs(Date.now() / 1000 - time) > 300) return false
   const hmac = createHmac('sha256', secret).update(time)
   return timingSafeEqual(hmac.digest(), Buffer.from(signature, 'hex'))
 }`
