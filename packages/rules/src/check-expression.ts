@@ -84,6 +84,11 @@ class Checker {
           return each(expr)
         }
         const { function: name, target, args } = kind.value
+        // A macro of CEL, so that it is no call if it is used as it should be.
+        if (name === 'has') {
+          const other = 'ask for another one by "Order ID" in fields'
+          throw this.#fail(`has(…) takes a name after a point, such as has(fields.total); ${other}`, expr?.id)
+        }
         return this.#checkCall(name, target && each(target), args.map(each), expr?.id)
       }
       case 'comprehensionExpr':

@@ -187,6 +187,10 @@ describe('compileExpression', () => {
       source,
       /; names such as Order ID, Größe and in are written fields\["Order ID"\]/,
     ]),
+    ...['has(fields["Größe"])', 'has(fields)'].map((source): [string, RegExp] => [
+      source,
+      /^has\(…\) takes a name after a point, such as has\(fields\.total\); ask for another one by "Order ID" in fields$/,
+    ]),
     ['number()', /^number\(…\) cannot be used with nothing/],
     [
       'number(fields.total) * 100',
