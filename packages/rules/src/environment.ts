@@ -8,6 +8,7 @@ import {
   type CelType,
   celType,
   type CelValue,
+  isCelError,
   isCelList,
   isCelMap,
   listType,
@@ -99,7 +100,10 @@ function meterGroup(group: FuncGroup | undefined): FuncGroup | undefined {
         // Before the overloads are tried: each of them makes a type for each list, which takes most of a loop's time.
         const [left, right] = args
         if (group.name === '_+_' && isCelList(left) && isCelList(right)) return addLists(left, right)
-        return group.call(id, target, args) ?? celError(describeMismatch(group.name, values.map(celType)), id)
+        const result = group.call(id, target, args) ?? celError(describeMismatch(group.name, values.map(celType)), id)
+        // Thrown, because `||`, `&&` and loops absorb errors that are returned: what is open ends the evaluation.
+        if (group.name === 'todo' && isCelError(result)) throw result
+        return result
       },
     }
   )
