@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   checkDescription,
   findNamedSources,
-  findPayloadMismatches,
+  findUnknownFields,
   type WorkflowWarningOut,
 } from '@workflow-service/contract'
 import type { Rules } from './parse-rules.ts'
@@ -92,9 +92,7 @@ export async function checkRules<Source extends { readonly name: string }>(
 
 function findForeignFields(example: Record<string, unknown>, deliveries: Rules['deliveries']): RuleError[] {
   return deliveries.flatMap(({ payload, errorAt }) =>
-    findPayloadMismatches(example, payload)
-      // The values are expressions, which have no type yet.
-      .filter(({ code }) => code === 'extra_forbidden')
-      .map(({ field, message }) => errorAt(['payload', ...field.split('.')], message)),
+    // Not what else differs: the values are expressions, which have no type yet, and other fields are filled by name.
+    findUnknownFields(example, payload).map(({ field, message }) => errorAt(['payload', ...field.split('.')], message)),
   )
 }

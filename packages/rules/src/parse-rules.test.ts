@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { checkWorkflow } from './check-workflow.ts'
+import { checkRules, checkWorkflow } from './check-workflow.ts'
 import { createEvaluation } from './evaluation.ts'
 import { findSources } from './find-source.ts'
 import { expectFast } from '../test/expect-fast.ts'
@@ -179,6 +179,28 @@ test('a condition that is a text says how to convert it', async () => {
   const evaluation = createEvaluation({ fields, items: [], context: '', inputMessage: '', workflow, now: new Date() })
   const message = 'rules.yaml, line 3, delivery 1, when: must be true or false, but is "yes"; yes(…) converts a text'
   expect(() => rule?.applies(evaluation)).toThrow(message)
+})
+
+test.each([
+  ['not given', '{ cnets: 5 }'],
+  ['given by expressions', `{ cnets: 5, ${Array.from({ length: 30 }, (_, n) => `f${n}: fields.f${n}`).join(', ')} }`],
+])('a field that the example does not have is found beside 30 that are %s', async (_how, payload) => {
+  const example = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`f${n}`, n]))
+  const options = { readExample: () => Promise.resolve(example) }
+  const { mismatches } = await checkRules(withPayload(payload), [{ name: 'Desk' }], options)
+  const message = expect.stringMatching(/^rules\.yaml, line 3, delivery 1, payload\.cnets: is not in the example/)
+  expect(mismatches).toMatchObject([{ line: 3, message }])
+})
+
+test('fields that the example does not have are found within 50 ms among objects without any of its fields', async () => {
+  const example = { list: [Object.fromEntries(Array.from({ length: 499 }, (_, n) => [`f${n}`, n]))] }
+  const options = { waitForTurn: async () => {}, readExample: () => Promise.resolve(example) }
+  const rules = withPayload(`{ list: [${Array.from({ length: 3_000 }, () => '{}').join(',')}], other: 1 }`)
+  await checkRules(rules, [{ name: 'Desk' }], options)
+  // The text is parsed by now.
+  await expectFast(async () => {
+    expect((await checkRules(rules, [{ name: 'Desk' }], options)).mismatches).toHaveLength(1)
+  })
 })
 
 describe('findSources', () => {

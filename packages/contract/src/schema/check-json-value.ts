@@ -22,12 +22,22 @@ const PATH_MAX_LENGTH = 500
 /** The field errors of one body: at most MISMATCHES_MAX_COUNT, after which the check ends. */
 export type ErrorCollector = ReturnType<typeof collectErrors>
 
+interface CollectorOptions {
+  readonly maxBytes?: number
+  readonly maxFields?: number
+  readonly maxListLength?: number
+  /** The errors to collect. Default: all. */
+  readonly only?: FieldCode
+}
+
 /** Creates an empty list of field errors. The limits are those of the body, beside PAYLOAD_MAX_VALUES. */
-export function collectErrors({ maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infinity, maxListLength = Infinity } = {}) {
+export function collectErrors(options: CollectorOptions = {}) {
+  const { maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infinity, maxListLength = Infinity, only } = options
   const errors: FieldError[] = []
   let isFull = false
   /** `path` is the list of names from the body to the field; empty for the body itself. */
   const add = (path: readonly string[], code: FieldCode, message: string): void => {
+    if (only !== undefined && code !== only) return
     if (!isFull) errors.push({ field: formatPath(path), code, message })
     isFull ||= errors.length === MISMATCHES_MAX_COUNT
   }
@@ -45,6 +55,7 @@ export function collectErrors({ maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infini
     errors,
     maxBytes,
     maxListLength,
+    only,
     get isFull() {
       return isFull
     },

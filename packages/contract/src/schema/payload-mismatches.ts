@@ -24,6 +24,16 @@ export function findPayloadMismatches(example: Record<string, unknown>, payload:
   return collector.errors
 }
 
+/**
+ * Lists the fields of a payload that the example does not have, however many others do not follow it; at most 20
+ * entries.
+ */
+export function findUnknownFields(example: Record<string, unknown>, payload: Record<string, unknown>): FieldError[] {
+  const collector = collectErrors({ only: 'extra_forbidden' })
+  compareValue(inferShape(example), payload, [], collector)
+  return collector.errors
+}
+
 /** Formats the mismatches as one text: the `reason` of a delivery that is `invalid`. */
 export function describeMismatches(mismatches: readonly FieldError[]): string {
   const list = mismatches.map(({ field, message }) => `${field}: ${message}`).join('; ')
@@ -65,7 +75,8 @@ function compareObject(
     if (shape) compareValue(shape, value[name], [...path, name], errors)
     else unknown.push(name)
   }
-  for (const name of missingCount > 0 ? object.required : []) {
+  const listsMissing = errors.only === undefined || errors.only === 'missing'
+  for (const name of listsMissing && missingCount > 0 ? object.required : []) {
     if (errors.isFull) return
     const shape = object.fields.get(name)
     if (!shape || Object.hasOwn(value, name)) continue
