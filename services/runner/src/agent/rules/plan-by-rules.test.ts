@@ -245,6 +245,11 @@ describe('the built-in agent with rules', () => {
 
   test.each([
     ['{"a_b": 1, "aB": 2}', 'text(fields.aB)', '2'],
+    ['{"id": 9007199254740993.0}', 'text(fields.id)', '9007199254740993.0'],
+    ['{"id": 9.007199254740993e15}', 'text(fields.id)', '9.007199254740993e15'],
+    ['{"moles": 6.02214076e23}', 'text(fields.moles)', '6.02214076e+23'],
+    ['{"moles": 6.0221407599999999e+23}', 'text(fields.moles)', '6.02214076e+23'],
+    ['{"huge": 1.5e400}', 'text(fields.huge)', '1.5e400'],
     ['Total: 1,250.50 EUR', 'string(number(fields.total))', '1250.5'],
     ['Total: €12,5', 'string(number(fields.total))', '12.5'],
     ['Please call me back', 'context', 'Please call me back'],

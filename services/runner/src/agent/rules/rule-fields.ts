@@ -1,3 +1,4 @@
+import { canonicalNumber } from '@workflow-service/contract/find-inexact-number'
 import type { JsonValue } from '@workflow-service/rules'
 import { type ContextValue, isExactNumber, NumberText } from '@workflow-service/rules/convert-value'
 import { foldName } from '../builtin/fold-name.ts'
@@ -91,13 +92,23 @@ function toMap(object: { readonly [name: string]: ContextValue }): FieldMap {
 
 function toRuleValue(value: ContextValue): unknown {
   if (value instanceof NumberText) {
-    // As text, so that no digit is lost; number(…) refuses it. Some programs write 199.9 as 199.90000000000001.
-    const [digits = ''] = value.source.split(/e/iu)
-    const isRounded = digits.includes('.') && digits.replace(/^-?0*\.?0*/u, '').replace('.', '').length <= 17
-    return isRounded || isExactNumber(value.source) ? Number(value.source) : value.source
+    // As text, so that no digit is lost; number(…) refuses it.
+    const { source } = value
+    const number = Number(source)
+    // Some programs write 199.9 as 199.90000000000001.
+    const [digits = ''] = source.split(/e/iu)
+    const count = digits.replace(/^-?0*\.?0*/u, '').replace('.', '').length
+    const isRounded =
+      digits.includes('.') && count <= 17 && (Math.abs(number) < 2 ** 53 || hasDigits(number, source, count))
+    return isRounded || isExactNumber(source) ? number : source
   }
   if (Array.isArray(value)) return value.map(toRuleValue)
   return isContextObject(value) ? toMap(value) : value
+}
+
+/** Whether a large number, written with `count` digits, is the source: with another digit, an id would be another one. */
+function hasDigits(number: number, source: string, count: number): boolean {
+  return canonicalNumber(number.toPrecision(count)) === canonicalNumber(source)
 }
 
 /** The value without maps, to compare it. */
