@@ -170,8 +170,10 @@ function addField(
   const value = example[name]
   if (name !== path && isJsonObject(value)) {
     const inner = draft.get(name) ?? new Map<string, string | Draft>()
-    draft.set(name, inner)
-    if (typeof inner !== 'string') addField(inner, value, path.slice(name.length + 1), toExpression)
+    if (typeof inner === 'string') return
+    addField(inner, value, path.slice(name.length + 1), toExpression)
+    // Nothing, which YAML reads as null, if the path of the refusal was cut off.
+    if (inner.size > 0) draft.set(name, inner)
     return
   }
   if (draft.has(name)) return

@@ -202,6 +202,16 @@ deliveries:
     expect(Buffer.byteLength(content)).toBeGreaterThan(30 * 1024)
   })
 
+  test('has nothing for an object whose field has a path that the refusal cut off', async () => {
+    const long = 'x'.repeat(250)
+    const source = { name: 'Order intake', example_request_body: { customer: { [long]: 'E' }, paid: true } }
+    const cut = missing(`customer.${long}`.slice(0, 200))
+    const content = draftRules(refused('payload_incomplete: x', { missing: [cut, missing('paid')] }), [source])
+    const parsed = await parseRules(content)
+    if ('errors' in parsed) throw parsed.errors[0]!
+    expect(parsed.rules.deliveries[0]?.payload).toEqual({ paid: 'todo("true or false for paid")' })
+  })
+
   test('has the sources of the refusal, or those that the description names, or the first ones', () => {
     const sources = ['A', 'Order intake', 'B'].map((name) => ({ name }))
     expect(selectDraftSources(refused(''), sources)).toEqual([{ name: 'Order intake' }])
