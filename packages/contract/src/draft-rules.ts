@@ -142,13 +142,14 @@ function draftPayload(
     if (isList({ details })) {
       // Other fields are filled from the item, by name.
       const name = closest?.startsWith('[].') ? closest.slice('[].'.length) : undefined
-      if (name !== undefined) addField(draft, example, field, (shape) => readName(name, shape, 'item'))
+      if (name !== undefined) addField(draft, example, field, (shape) => readName(name, shape, { variable: 'item' }))
       continue
     }
     addField(draft, example, field, (shape) => {
-      if (closest !== null) return readName(closest, shape)
+      const isLine = details?.in_lines ?? false
+      if (closest !== null) return readName(closest, shape, { isLine })
       const [unused] = details?.unused ?? []
-      const expression = unused === undefined ? undefined : readName(unused, shape)
+      const expression = unused === undefined ? undefined : readName(unused, shape, { isLine })
       return expression === undefined ? undefined : todo(`${describeShape(shape)} for ${field}, such as ${expression}`)
     })
   }
@@ -195,11 +196,15 @@ function captureOf(name: string, scalars: PayloadShape['scalars']): string {
 
 /**
  * The conversion of the named value of a variable to the type of the example; undefined if the name is in a list, or
- * the example no plain value.
+ * the example no plain value. `isLine`: it is the name of a line, which is no path.
  */
-function readName(name: string, { scalars, object, list }: PayloadShape, variable = 'fields'): string | undefined {
+function readName(
+  name: string,
+  { scalars, object, list }: PayloadShape,
+  { variable = 'fields', isLine = false } = {},
+): string | undefined {
   if (name.includes('[]') || object) return undefined
-  const names = name.split(/\.(?=\S)/u)
+  const names = isLine ? [name] : name.split(/\.(?=\S)/u)
   const field = `${variable}${names.map(accessName).join('')}`
   if (list) return `list(${field})`
   if (scalars.has('number') || scalars.has('integer')) return `number(${field})`

@@ -238,6 +238,11 @@ export const RefusalDetails = Closed('RefusalDetails', 'Why nothing was sent, fo
     Type.String(),
     'Names in the context that no field took; those in JSON with their path, such as `amount.value` and `lines[].sku`.',
   ),
+  in_lines: Optional(
+    Type.Literal(true, {
+      description: 'Present if the context is lines: a point is part of a name there, not of a path.',
+    }),
+  ),
 })
 export type RefusalDetails = Static<typeof RefusalDetails>
 

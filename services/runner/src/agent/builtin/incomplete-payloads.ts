@@ -42,6 +42,7 @@ export function refuseIncomplete(
     }),
     unusable: unusable.slice(0, MAX_DETAILS).map((entry) => ({ ...entry, field: toText(entry.field) })),
     unused: shown,
+    ...('lines' in context && ({ in_lines: true } as const)),
   }
   throw new PlanError('payload_incomplete', describe(details), details)
 }

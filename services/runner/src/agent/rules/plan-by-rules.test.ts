@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
+import { draftRules } from '@workflow-service/contract'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { RunParkedError } from '../../run-errors.ts'
 import { builtinAgent as agent } from '../builtin/builtin-agent.ts'
@@ -143,6 +144,25 @@ describe('the built-in agent with rules', () => {
       expect(run.sent).toEqual([])
     }
   })
+
+  test.each(['customer.nmae: Ada', '{"customer": {"nmae": "Ada"}}'])(
+    'sends the value with the closest name, by the rules that are drafted for %j',
+    async (context) => {
+      const description = 'Send it to Shop.'
+      const example = { customer: { name: 'Eve' } }
+      const options = { description, sources: [webhookSource('Shop', example)], context }
+      const refused = createInMemoryRun(options)
+      const error = await refused.errorOf(agent)
+      expect(error?.code).toBe('payload_incomplete')
+      const details = refused.dataOf('note')[0]?.details
+      const rules = draftRules({ error: 'payload_incomplete: x', description, details }, [
+        { name: 'Shop', example_request_body: example },
+      ])
+      const run = ruledRun(rules, options)
+      await run.execute(agent)
+      expect(run.sent.map(({ payload }) => payload)).toEqual([{ customer: { name: 'Ada' } }])
+    },
+  )
 
   test('has no items of a text that is no JSON', async () => {
     const run = ruledRun('deliveries: [{ to: Support desk, for_each: items }]', { context: 'Hello' })
