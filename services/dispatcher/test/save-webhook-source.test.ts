@@ -296,6 +296,22 @@ describe('422 verification_failed', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(3)
   })
 
+  // The guide to rotating a secret depends on it.
+  test('a new secret, until the endpoint takes it; the stored one is used until then', async () => {
+    const id = newId()
+    let taken = 'old secret'
+    dispatcher.endpoint.answerWith(async ({ headers }) => {
+      const { ok } = await checkServiceToken(headers['x-service-token'], taken)
+      return { status: ok ? 204 : 401 }
+    })
+    const save = (secret: string) => dispatcher.save(id, { name: 'Leaked', signing_secret: secret })
+    expect((await save('old secret')).status).toBe(201)
+    expect(await save('new secret')).toMatchObject(refusal(422, 'verification_failed'))
+    expect((await dispatcher.readSource(id)).body.version).toBe(1)
+    taken = 'new secret'
+    expect((await save('new secret')).status).toBe(200)
+  })
+
   test('a redirect is not followed; the error has its location', async () => {
     dispatcher.endpoint.answerWith(() => (isFirst() ? {} : { redirect: 'https://elsewhere.example/x', status: 308 }))
     expect(await verificationError({})).toMatchObject({
