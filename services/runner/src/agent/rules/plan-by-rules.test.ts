@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { draftRules } from '@workflow-service/contract'
+import { expectFast } from '../../../../../packages/rules/test/expect-fast.ts'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { RunParkedError } from '../../run-errors.ts'
 import { builtinAgent as agent } from '../builtin/builtin-agent.ts'
@@ -20,6 +21,8 @@ function ruledRun(rules: string, options: InMemoryRunOptions = {}) {
     ...options,
   })
 }
+
+const emptyObjects = (length: number) => Array.from({ length }, () => ({}))
 
 describe('the built-in agent with rules', () => {
   test('merges given fields of an object with those filled by name, and sends to a source as often as the rules say', async () => {
@@ -183,6 +186,19 @@ describe('the built-in agent with rules', () => {
     expect(run.sent.map(({ payload }) => payload)).toEqual([
       { subject: '12345678901234567890', tags: ['2.5', '1234567890123456.78', '199.9'] },
     ])
+  })
+
+  test.each([
+    ['the value', { BB: emptyObjects(1_500) }],
+    ['equal values', { b_b: emptyObjects(700), bB: emptyObjects(700) }],
+  ])('refuses within 50 ms a loop that asks too often for %s of a large field', async (_what, fields) => {
+    const context = JSON.stringify({ a: emptyObjects(1_000), ...fields })
+    const rules =
+      "deliveries: [{ to: Support desk, when: 'fields.a.all(x, fields.a.all(y, has(fields.BB)))', payload: { tags: [] } }]"
+    await expectFast(async () => {
+      const message = expect.stringContaining('the expressions take too much work')
+      expect(await ruledRun(rules, { context }).errorOf(agent)).toMatchObject({ code: 'rule_failed', message })
+    })
   })
 
   describe('for each item of a list', () => {

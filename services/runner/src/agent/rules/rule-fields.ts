@@ -7,25 +7,35 @@ import { isContextObject } from '../context-values.ts'
 
 /** Finds names in any spelling: `order_id`, `orderId` and `Order ID` are the same. The exact name wins. */
 class FieldMap extends Map<string, unknown> {
-  readonly #byName: ReadonlyMap<string, readonly (readonly [string, unknown])[]>
+  readonly #exact: ReadonlyMap<string, unknown[]>
+  readonly #folded: ReadonlyMap<string, unknown[]>
 
   /** Entries of one name with different values are a contradiction. */
   constructor(entries: readonly (readonly [string, unknown])[]) {
     super(entries)
-    this.#byName = Map.groupBy(entries, ([name]) => foldName(name))
+    this.#exact = groupValues(entries, (name) => name)
+    this.#folded = groupValues(entries, foldName)
   }
 
   override get(name: unknown): unknown {
     // CEL passes the key of `fields[0]` as it is.
     if (typeof name !== 'string') return undefined
-    const entries = this.#byName.get(foldName(name)) ?? []
-    const exact = entries.filter(([own]) => own === name)
-    const values = (exact.length > 0 ? exact : entries).map(([, value]) => value)
-    if (new Set(values.map((value) => JSON.stringify(toPlain(value)))).size > 1) {
+    const values = this.#exact.get(name) ?? this.#folded.get(foldName(name)) ?? []
+    if (values.length > 1 && new Set(values.map((value) => JSON.stringify(toPlain(value)))).size > 1) {
       throw new Error(`the context has different values for ${JSON.stringify(name)}`)
     }
+    // Equal ones are compared once: a loop asks for a name thousands of times, which counts as little work.
+    values.splice(1)
     return values[0]
   }
+}
+
+function groupValues(
+  entries: readonly (readonly [string, unknown])[],
+  toKey: (name: string) => string,
+): Map<string, unknown[]> {
+  const groups = Map.groupBy(entries, ([name]) => toKey(name))
+  return new Map(Array.from(groups, ([key, group]) => [key, group.map(([, value]) => value)]))
 }
 
 /**
@@ -106,7 +116,7 @@ function toRuleValue(value: ContextValue): unknown {
   return isContextObject(value) ? toMap(value) : value
 }
 
-/** Whether a large number, written with `count` digits, is the source: with another digit, an id would be another one. */
+/** Whether a large number, written with `count` digits, is the source: an id with another digit is another one. */
 function hasDigits(number: number, source: string, count: number): boolean {
   return canonicalNumber(number.toPrecision(count)) === canonicalNumber(source)
 }
