@@ -37,3 +37,9 @@ function countNames(value: ContextValue, add: (name: string) => void): void {
 export function isContextObject(value: ContextValue | undefined): value is ContextObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof NumberText)
 }
+
+/** Whether objects and lists are nested in more than so many levels. */
+export function isDeeperThan(value: ContextValue, levels: number): boolean {
+  if (!Array.isArray(value) && !isContextObject(value)) return false
+  return levels === 0 || Object.values(value).some((item) => isDeeperThan(item, levels - 1))
+}

@@ -167,6 +167,20 @@ describe('the built-in agent with rules', () => {
     },
   )
 
+  test.each([
+    [500, 'has(fields.a) ? "yes" : "no"', undefined],
+    [501, 'has(fields.a) ? "yes" : "no"', 'needs_a_model'],
+    [1_600, 'text(fields.a)', 'needs_a_model'],
+    [1_600, 'substring(context, 0, 4)', undefined],
+  ])('plans for a context of %s levels by %s, or refuses it for good', async (levels, subject, code) => {
+    const rules = `deliveries: [{ to: Support desk, payload: { subject: '${subject}', tags: [] } }]`
+    const run = ruledRun(rules, { context: `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}` })
+    const error = await run.errorOf(agent)
+    const message = code && 'Nothing was sent: the context nests objects and lists more than 500 levels deep'
+    expect([error?.code, error?.message]).toEqual([code, message])
+    expect(run.sent).toHaveLength(code === undefined ? 1 : 0)
+  })
+
   test('has no items of a text that is no JSON', async () => {
     const run = ruledRun('deliveries: [{ to: Support desk, for_each: items }]', { context: 'Hello' })
     await run.execute(agent)

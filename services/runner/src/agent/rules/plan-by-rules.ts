@@ -16,11 +16,14 @@ import { fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payloa
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
 import { isLikeJson, type ReadContext, readContext } from '../builtin/read-context.ts'
-import { isContextObject } from '../context-values.ts'
+import { isContextObject, isDeeperThan } from '../context-values.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { readRulesText } from './read-rules-text.ts'
 import { toContextValue, toRuleFields } from './rule-fields.ts'
+
+/** Levels of a context that rules see. A thousand can be more than the stack has space for. */
+const CONTEXT_MAX_LEVELS = 500
 
 /** Parsing goes on for 2 ms at a time. */
 const waitForTurn = createFairQueue()
@@ -162,7 +165,10 @@ async function evaluateRules(
 
 function readOrError(context: string): ReadContext | PlanError {
   try {
-    return readContext(context)
+    const read = readContext(context)
+    if (!('json' in read) || !isDeeperThan(read.json, CONTEXT_MAX_LEVELS)) return read
+    const problem = `the context nests objects and lists more than ${CONTEXT_MAX_LEVELS} levels deep`
+    return new PlanError('needs_a_model', `Nothing was sent: ${problem}`)
   } catch (error) {
     if (error instanceof PlanError) return error
     throw error
