@@ -81,6 +81,16 @@ describe('parseRules', () => {
       withPayload('{ a: { b: [1, "x +"] } }'),
       /^rules\.yaml, line 3, delivery 1, payload\.a\.b\[1\]: is no CEL expression/,
     ],
+    ...[
+      '{ due: 2026-01-31 }',
+      '{ due: !!binary aGVsbG8= }',
+      '{ due: !!set { x } }',
+      '2026-01-31',
+      '!!omap [due: 1]',
+    ].map((payload): [string, RegExp] => [
+      `%YAML 1.1\n---\n${withPayload(payload)}`,
+      /^rules\.yaml, line 5, delivery 1, payload(?:\.due)?: is no value of JSON; write a text such as '"2026-01-31"'$/,
+    ]),
     ...['9007199254740993', '9007199254740993.0', '-.1234567890123456789', '.inf'].map((number): [string, RegExp] => [
       withPayload(`{ total: ${number} }`),
       /payload\.total: is a number that JSON cannot keep; write fewer digits, or a text such as '"12345"'$/,

@@ -385,6 +385,11 @@ class RulesCompiler {
   }
 
   #compileObject(object: Record<string, unknown>, steps: readonly Step[]): Rule['values'] {
+    // A file that declares YAML 1.1 can have a time, bytes, a set or an ordered map in place of an object.
+    if (Object.getPrototypeOf(object) !== Object.prototype) {
+      this.#refuse(steps, `is no value of JSON; write a text such as '"2026-01-31"'`)
+      return () => ({})
+    }
     const fields = Object.entries(object).map(
       ([name, value]) => [name, this.#compileValue(value, [...steps, name])] as const,
     )
