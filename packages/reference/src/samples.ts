@@ -66,7 +66,7 @@ request = urllib.request.Request(
 ${lines.join('')}    },
 ${body === undefined ? '' : `    data=json.dumps(${indent(toPythonValue(body), 4)}).encode(),\n`})
 try:
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=40) as response:
         print(response.status, response.read().decode())
 except urllib.error.HTTPError as answer:
     error = json.load(answer)["error"]
