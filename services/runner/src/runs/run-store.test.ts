@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { type Database, newId } from '@workflow-service/database'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
@@ -43,4 +44,49 @@ test('a session that could not be parked is not ending: the loss of its lease st
   expect(session.isEnding).toBe(true)
   await expect(parking).rejects.toBe(error)
   expect(session.isEnding).toBe(false)
+})
+
+/** A store whose connections are made one by one. */
+function createConnecting() {
+  const connected: (() => void)[] = []
+  const connect = async () => {
+    await new Promise<void>((resolve) => connected.push(resolve))
+    return { query: async () => ({ rows: [] }), release: () => {} }
+  }
+  return { connected, store: createRunStore({ pool: { connect } } as unknown as Database, 'runner') }
+}
+
+const money = { turn: 1, amount: 1, runSpent: 0, expiresInMs: 1_000 }
+
+test('runs that reserve money take one connection of an organization, and leave the others', async () => {
+  const { connected, store } = createConnecting()
+  const open = (organizationId: string) => store.open(createLeasedSession().session, { ...run, organizationId })
+  const [one, other] = [newId(), newId()]
+  const ofOne = [1, 2, 3].map((turn) => open(one).reserveCost({ ...money, turn }))
+  const settled = open(one).settleCost(1, 0)
+  const ofOther = open(other).reserveCost(money)
+  await nextTurn()
+  expect(connected).toHaveLength(2)
+  connected[1]!()
+  expect(await ofOther).toEqual({ kind: 'reserved' })
+  for (const at of [0, 2, 3, 4]) {
+    connected[at]!()
+    await nextTurn()
+  }
+  expect(await Promise.all(ofOne)).toEqual(ofOne.map(() => ({ kind: 'reserved' })))
+  await settled
+})
+
+test('a run whose lease is lost while it waits to reserve money reserves none', async () => {
+  const { connected, store } = createConnecting()
+  const { activeSessions, session } = createLeasedSession()
+  const first = store.open(createLeasedSession().session, run).reserveCost(money)
+  const waiting = Promise.allSettled([store.open(session, run).reserveCost(money)])
+  await nextTurn()
+  activeSessions.markLost(session)
+  connected[0]!()
+  await first
+  await nextTurn()
+  expect(connected).toHaveLength(1)
+  expect(await waiting).toEqual([{ status: 'rejected', reason: session.abort.reason }])
 })

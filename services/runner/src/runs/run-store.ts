@@ -33,7 +33,7 @@ import {
   type SqlDatabase,
   type StepsToAppend,
 } from '@workflow-service/database'
-import { batchCalls } from '@workflow-service/service-kit'
+import { batchCalls, createKeyedMutex } from '@workflow-service/service-kit'
 import type { RunRecords } from '../agent/agent.ts'
 import { LeaseLostError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
@@ -101,6 +101,9 @@ export function createRunStore(
     },
     { maxSize: MAX_BATCH, concurrency: 2 },
   )
+  // PostgreSQL decides these of an organization one after the other. Each would wait for that with a connection, which
+  // the runs of others and the renewal of leases need.
+  const runSpending = createKeyedMutex()
   const listNamesShared = shareReads((organizationId: string) => listSourceNames(db, organizationId))
   const readSourcesShared = shareReads((...of: [organizationId: string, ids: readonly string[]]) =>
     readSources(db, ...of),
@@ -122,6 +125,7 @@ export function createRunStore(
         retryWhileUnavailable({ db, signal: abort }, operation)
       const park = <Outcome extends string>(operation: () => Promise<Outcome | 'lease_lost'>) =>
         parkLease(lease, () => retry(operation))
+      const spending = <Result>(operation: () => Promise<Result>) => retry(() => runSpending(organizationId, operation))
       let firstSources = prefetched
       return {
         readSteps: () => retry(() => readSteps(db, runId)),
@@ -131,9 +135,13 @@ export function createRunStore(
         },
         recordPrompt: (position, prompt) => retry(() => recordRunPrompt(db, runId, position, prompt)),
         reserveCost: (request) =>
-          retry(() => reserveCost(db, { organizationId, workflowId: workflow.id, runId, ...request })),
+          spending(async () => {
+            // It may have waited for long: another runner may work on the run now.
+            abort.throwIfAborted()
+            return await reserveCost(db, { organizationId, workflowId: workflow.id, runId, ...request })
+          }),
         async settleCost(turn, cost) {
-          const nearlySpent = await retry(() => settleCost(db, { organizationId, runId, turn, cost }))
+          const nearlySpent = await spending(() => settleCost(db, { organizationId, runId, turn, cost }))
           for (const budget of nearlySpent) onNearlySpent(organizationId, budget)
         },
         async countAttempt() {
