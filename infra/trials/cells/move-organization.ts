@@ -21,6 +21,7 @@ const STAYING = [
   'accounts',
   'gauge_reporters',
   'model_limits',
+  'model_waits',
   'models',
   'runners',
   'schema_migrations',

@@ -247,7 +247,12 @@ test('the models that runners offer are those of the last one, to the organizati
 })
 
 const reserve = (maxDelayMs = 30_000, isRepeated = false) =>
-  reserveModelSlot(database.db, 'anthropic:x', { maxDelayMs, isRepeated })
+  reserveModelSlot(database.db, 'anthropic:x', { organizationId, maxDelayMs, isRepeated })
+const reserveMany = async (count: number): Promise<number[]> => {
+  const delays: number[] = []
+  while (delays.length < count) delays.push((await reserve())!.delayMs)
+  return delays
+}
 const limit = (retryAfterMs: number) => recordModelLimit(database.db, 'anthropic:x', retryAfterMs)
 const age = (interval: string) =>
   database.db.pool.query(
@@ -258,7 +263,7 @@ const readInterval = async () =>
   (await database.db.pool.query<{ ms: number }>('SELECT interval_ms AS ms FROM model_limits')).rows[0]?.ms
 
 describe('the pace of requests to a model', () => {
-  beforeEach(() => database.db.pool.query('TRUNCATE model_limits'))
+  beforeEach(() => database.db.pool.query('DELETE FROM model_limits'))
 
   test('requests to a model are not delayed before its API has limited one', async () => {
     expect(await reserve()).toBeUndefined()
@@ -281,6 +286,36 @@ describe('the pace of requests to a model', () => {
     const later = delaysOf(false)
     expect(later.at(-1)! - later[0]!).toBeGreaterThan(1_000)
     expect(later[0]).toBeGreaterThan(reserved.at(-1)!)
+  })
+
+  describe('shared by organizations whose runs wait', () => {
+    // No run gets a slot: the time of the last request is far ahead.
+    beforeEach(async () => {
+      await limit(0)
+      await database.db.pool.query(`UPDATE model_limits SET last_at = now() + interval '1 minute'`)
+    })
+
+    test('those of one do not postpone those of another', async () => {
+      expect(Math.max(...(await reserveMany(100)))).toBeGreaterThan(70_000)
+      organizationId = newId()
+      const ofOther = await reserveMany(3)
+      expect(ofOther.toSorted((a, b) => a - b)).toEqual(ofOther)
+      expect(ofOther.at(-1)).toBeLessThan(62_000)
+    })
+
+    test('those of many try again one after the other, and none later than if all were of one', async () => {
+      const one = organizationId
+      const delays = await reserveMany(50)
+      const ofOthers: number[] = []
+      for (let other = 0; other < 20; other += 1) {
+        organizationId = newId()
+        ofOthers.push(...(await reserveMany(1)))
+      }
+      expect(Math.max(...ofOthers) - Math.min(...ofOthers)).toBeGreaterThan(2_000)
+      organizationId = one
+      delays.push(...ofOthers, ...(await reserveMany(10)))
+      expect(Math.max(...delays)).toBeLessThan(60_250 + delays.length * 200)
+    })
   })
 
   test('no request gets a time before the one that the API asked for, or later than its caller waits', async () => {

@@ -14,6 +14,8 @@ import {
   newId,
   operatorOf,
   prefixOfApiKey,
+  recordModelLimit,
+  reserveModelSlot,
   revokeApiKey,
   searchEverything,
 } from '@workflow-service/database'
@@ -199,12 +201,15 @@ describe('An organization', () => {
     expect(await app.db.prisma.apiKey.count({ where: { organizationId: id, revokedAt: null } })).toBe(0)
 
     await pool.query("INSERT INTO idempotency_keys VALUES ($1, 'k', $2, $1, $1)", [apiKey.id, Buffer.alloc(32)])
+    await recordModelLimit(app.db, id, 60_000)
+    await reserveModelSlot(app.db, id, { organizationId: id, maxDelayMs: 0, isRepeated: false })
+    expect((await pool.query('SELECT FROM model_waits WHERE organization_id = $1', [id])).rowCount).toBe(1)
     while (await deleteOrganizationRows(app.db));
     expect(await pool.query('SELECT FROM idempotency_keys WHERE api_key_id = $1', [apiKey.id])).toMatchObject({
       rowCount: 0,
     })
     const tables = ['users', 'workflows', 'sessions', 'starts', 'webhook_sources', 'deliveries', 'audit_events']
-    for (const table of [...tables, 'sign_ins', 'one_time_links', 'usage_hours']) {
+    for (const table of [...tables, 'sign_ins', 'one_time_links', 'usage_hours', 'model_waits']) {
       const { rowCount } = await pool.query(`SELECT FROM ${table} WHERE organization_id = $1`, [id])
       expect([table, rowCount]).toEqual([table, 0])
     }

@@ -202,6 +202,7 @@ const DELETED_ROWS: readonly (readonly [table: string, batch: number, where?: st
   ['usage_hours', 1_000],
   ['model_reservations', 1_000],
   ['model_spending', 1_000],
+  ['model_waits', 1_000],
   ['audit_events', 1_000],
   // Of sources that were never saved. Their index has the verifications of all organizations, so they come last.
   ['deliveries', 1_000, `kind = 'verification' AND organization_id = $2`],

@@ -38,15 +38,15 @@ const RESERVE_MODEL_SLOT = statement(
 /**
  * Reserves a time for a request to the model, at most `maxDelayMs` and about a second from now. Resolves to undefined
  * while the model has no limit. Requests of all runners get times in turn, as far apart as the model's API was seen to
- * allow. If the next free time is later, the caller gets a time to try again, each caller another one. `isRepeated`:
- * the caller sent no request in the time that it reserved last.
+ * allow. If the next free time is later, the caller gets a time to try again, each caller another one: organizations
+ * take turns. `isRepeated`: the caller sent no request in the time that it reserved last.
  */
 export async function reserveModelSlot(
   db: Db,
   model: string,
-  { maxDelayMs, isRepeated }: { maxDelayMs: number; isRepeated: boolean },
+  { organizationId, maxDelayMs, isRepeated }: { organizationId: string; maxDelayMs: number; isRepeated: boolean },
 ) {
-  const { rows } = await runStatement(db, RESERVE_MODEL_SLOT, [model, maxDelayMs, isRepeated])
+  const { rows } = await runStatement(db, RESERVE_MODEL_SLOT, [model, maxDelayMs, isRepeated, organizationId])
   return rows[0]
 }
 

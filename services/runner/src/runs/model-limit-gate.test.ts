@@ -8,7 +8,7 @@ test('while the API asks to wait, no time is free, although the database has no 
   const { signal } = new AbortController()
   let nowMs = 0
   const gate = createModelLimitGate(db, () => nowMs)
-  const reserve = () => gate.reserve('model', { maxDelayMs: 30_000, isRepeated: false }, signal)
+  const reserve = () => gate.reserve('model', { organizationId: 'o', maxDelayMs: 30_000, isRepeated: false }, signal)
   await gate.recordLimit('model', 5_000, signal)
   expect(await reserve()).toEqual({ delayMs: 5_000, isReserved: false })
   nowMs = 500

@@ -125,7 +125,9 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
       let isRepeated = false
       for (;;) {
         const maxDelayMs = Math.max(0, maxInSlotMs - inSlotMs)
-        const { delayMs, isReserved } = await gate.reserve(pace, { maxDelayMs, isRepeated }, run.abort)
+        const { organizationId } = run.run
+        const slot = await gate.reserve(pace, { organizationId, maxDelayMs, isRepeated }, run.abort)
+        const { delayMs, isReserved } = slot
         if (delayMs > maxDelayMs) await park(delayMs, "The model's API limits requests")
         if (delayMs > 0) await sleepInSlot(delayMs)
         if (!isReserved) continue

@@ -5,12 +5,13 @@
 export interface ModelGate {
   /**
    * Reserves a time for a request, at most `maxDelayMs` and about a second from now. If the next free time is later,
-   * nothing is reserved, and `delayMs` is when the run may try again. It is 0 while there is no limit. `isRepeated`:
-   * the run sent no request in the time that it reserved last, so the pace does not count this one again.
+   * nothing is reserved, and `delayMs` is when the run may try again, where organizations take turns. It is 0 while
+   * there is no limit. `isRepeated`: the run sent no request in the time that it reserved last, so the pace does not
+   * count this one again.
    */
   reserve(
     model: string,
-    options: { readonly maxDelayMs: number; readonly isRepeated: boolean },
+    options: { readonly organizationId: string; readonly maxDelayMs: number; readonly isRepeated: boolean },
     abort: AbortSignal,
   ): Promise<ModelSlot>
   /** Whether the API has asked to wait since a time was reserved, so that another one is needed. */

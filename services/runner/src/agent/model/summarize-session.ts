@@ -52,7 +52,8 @@ async function askOnce(
   // The request that the run makes next finds out whether the outage has ended.
   const isOut = outage.sinceMs !== null && clock.monotonic() - outage.sinceMs >= config.fallbackAfterMs
   if (fallback && isOut) return "the model's API is unavailable"
-  const turn = await gate.reserve(pace, { maxDelayMs: 0, isRepeated: false }, run.abort)
+  const { organizationId } = run.run
+  const turn = await gate.reserve(pace, { organizationId, maxDelayMs: 0, isRepeated: false }, run.abort)
   if (!turn.isReserved) return "the model's API limits requests"
   const reservation = await cost.tryReserve(question)
   if (reservation.kind !== 'reserved') return 'the budget does not allow it'
