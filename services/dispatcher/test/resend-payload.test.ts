@@ -114,6 +114,18 @@ describe('sending a payload again', () => {
     expect(rowCount).toBeLessThanOrEqual(4)
   })
 
+  test('does not wait for the claims of another payload, however many of these wait', async () => {
+    const [first, other] = [await sendRejected(), await sendRejected()]
+    using client = await beginTransaction(dispatcher.db.pool)
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${first}`])
+    const resending = Array.from({ length: 30 }, () => resend(newId(), first))
+    await untilLocked(dispatcher.db.pool, 'pg_advisory_xact_lock')
+    const answer = await resend(newId(), other)
+    await client.query('COMMIT')
+    await Promise.all(resending)
+    expect(answer.body).toMatchObject({ outcome: 'accepted', resend_of: other })
+  })
+
   test('is invalid when the payload does not follow the current example, which is no attempt', async () => {
     const source = await dispatcher.saveSource()
     const first = await sendRejected({ source_id: source })

@@ -11,7 +11,7 @@ import {
   removeUnsentDelivery,
   type RunOutcomeRecord,
 } from '@workflow-service/database'
-import { batchCalls, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
+import { batchCalls, createKeyedMutex, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
 
 /**
  * The writes of every delivery. Concurrent writes share one statement and one commit, except the claim of a resend.
@@ -32,8 +32,13 @@ const CLAIM_TIMEOUT_MS = 7_000
 /** PostgreSQL may make a claim later, as when its host was halted. So long the answer is awaited, to remove it. */
 const LATE_CLAIM_TIMEOUT_MS = 30_000
 
-/** Connections for claims of resends, each of which waits for others of its payload: payloads of runs need the rest. */
+/** Connections for claims of resends: payloads of runs need the rest. */
 const MAX_RESEND_CLAIMS = 4
+
+interface QueuedResend {
+  readonly request: Parameters<typeof claimResend>[1]
+  readonly sinceMs: number
+}
 
 /** Creates the store on the database's connection pool. */
 export function createDeliveryStore(db: Db) {
@@ -55,9 +60,15 @@ export function createDeliveryStore(db: Db) {
     queueTimeout,
   })
   const claimAlone = batchCalls(
-    (requests: Parameters<typeof claimResend>[1][]) => Promise.all(requests.map((request) => claimResend(db, request))),
-    { maxSize: 1, concurrency: MAX_RESEND_CLAIMS, queueTimeout },
+    (queued: QueuedResend[]) => Promise.all(queued.map(({ request }) => claimResend(db, request))),
+    {
+      maxSize: 1,
+      concurrency: MAX_RESEND_CLAIMS,
+      queueTimeout: { ...queueTimeout, since: ({ sinceMs }: QueuedResend) => sinceMs },
+    },
   )
+  // In the database, they wait for each other. Here, they leave the connections to claims of other payloads meanwhile.
+  const inTurnOfPayload = createKeyedMutex()
   return {
     /**
      * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
@@ -65,7 +76,9 @@ export function createDeliveryStore(db: Db) {
      */
     claim: (request: DeliveryClaimRequest) => {
       const { resend } = request
-      return resend ? claimAlone({ ...request, resend }) : claim(request)
+      if (!resend) return claim(request)
+      const queued = { request: { ...request, resend }, sinceMs: performance.now() }
+      return inTurnOfPayload(resend.firstId, () => claimAlone(queued))
     },
     /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
