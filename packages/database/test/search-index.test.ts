@@ -240,4 +240,26 @@ describe('The search index', () => {
     expect(rows.findIndex(({ isIndexed }) => !isIndexed)).toBe(count)
     expect((await found('long7')).lines).toHaveLength(1)
   })
+
+  test('an organization with long texts gives others their turn after each chunk of them', async () => {
+    const { pool, prisma } = database.db
+    const [long, short] = [newId(), newId()].toSorted() as [string, string]
+    const source = { name: 's', nameKey: 's', description: '', endpointUrl: 'https://x', exampleRequestBody: {} }
+    for (const id of [long, short]) {
+      await prisma.organization.create({ data: { id, name: 'B' } })
+      await prisma.webhookSource.create({ data: { id, organizationId: id, ...source } })
+      await pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at)
+         SELECT gen_random_uuid(), $1, $1, 'payload', 'accepted', 200, to_json(repeat('long ', $2)),
+           now() - interval '1 hour' + n * interval '1 second' FROM generate_series(1, $3) n`,
+        [id, id === long ? 20_000 : 1, id === long ? 256 : 128],
+      )
+    }
+    expect(await indexForSearch(database.db)).toBe(true)
+    const { rows } = await pool.query<{ id: string }>(
+      'SELECT organization_id AS id FROM search_chunks WHERE organization_id IN ($1, $2) ORDER BY xmin::text::float8',
+      [long, short],
+    )
+    expect(rows.map(({ id }) => id)).toEqual([long, short, long])
+  })
 })
