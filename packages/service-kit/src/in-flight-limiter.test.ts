@@ -1,15 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  createInFlightLimiter,
-  type InFlightLimits,
-  type InFlightLimiter,
-  type ReleaseSlot,
-} from './in-flight-limiter.ts'
+import { InFlightLimiter, type InFlightLimits, type ReleaseSlot } from './in-flight-limiter.ts'
 
 const LONG_MS = 60_000
 
 const LIMITS: InFlightLimits = { total: 1, perKey: 1, waitMs: LONG_MS, maxWaiting: 100, maxWaitingPerKey: 100 }
-const createLimiter = (change: Partial<InFlightLimits>) => createInFlightLimiter({ ...LIMITS, ...change })
+const createLimiter = (change: Partial<InFlightLimits>) => new InFlightLimiter({ ...LIMITS, ...change })
 
 /** Acquires a slot that must become free in time. */
 async function acquireSlot(limiter: InFlightLimiter, key: string, arrivedMs?: number): Promise<ReleaseSlot> {
@@ -142,6 +137,19 @@ describe('the in-flight limiter', () => {
     expect(typeof (await waiters[2])).toBe('function')
     limiter.stopWaiting()
     await Promise.all(waiters)
+  })
+
+  test('frees the slot of work that fails, and refuses work that gets none', async () => {
+    const limiter = createLimiter({})
+    const run = (key: string) =>
+      limiter.run(key, () => Promise.reject(new Error('failed')), {
+        waitMs: 0,
+        refuse: (reached) => new Error(reached),
+      })
+    const works = [run('a'), run('b')]
+    await expect(works[0]).rejects.toThrow('failed')
+    await expect(works[1]).rejects.toThrow('total_limit')
+    expect(limiter.inFlight).toBe(0)
   })
 
   test('ends all waiting on request', async () => {

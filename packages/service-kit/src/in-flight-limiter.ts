@@ -30,10 +30,6 @@ interface Waiter {
   resolve: (result: ReleaseSlot | LimitReached) => void
 }
 
-export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
-  return new InFlightLimiter(limits)
-}
-
 /**
  * Limits how many calls are in flight at once, in total and for each key. Each call takes time in proportion to the
  * waiting callers of its key, and only where too many wait in all, to the number of keys.
@@ -92,6 +88,24 @@ export class InFlightLimiter {
       return await promise
     } finally {
       clearTimeout(timer)
+    }
+  }
+
+  /**
+   * Works in a slot, for which it waits like `acquire`, and which it releases once the work has settled.
+   * @throws What `refuse` returns, if there is no slot; nothing was done then.
+   */
+  async run<Result>(
+    key: string,
+    work: () => Result | Promise<Result>,
+    { waitMs, refuse }: { readonly waitMs?: number; readonly refuse: (reached: LimitReached) => Error },
+  ): Promise<Result> {
+    const slot = await this.acquire(key, waitMs)
+    if (typeof slot === 'string') throw refuse(slot)
+    try {
+      return await work()
+    } finally {
+      slot()
     }
   }
 

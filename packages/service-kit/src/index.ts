@@ -14,7 +14,7 @@ export { assertSimple, type BodyLimits, isJsonInUtf8 } from './http/json-body.ts
 export { logRequests } from './http/log-requests.ts'
 export * from './http/operations.ts'
 export { createExpressApp, createPublicApp } from './http/express-app.ts'
-export { createFairQueue, orRefused } from './http/request-slots.ts'
+export { createFairQueue, tooManyRequests } from './http/request-slots.ts'
 export { onceClosed } from './http/response-state.ts'
 export * from './http/request-id.ts'
 export * from './http/server.ts'

@@ -1,11 +1,5 @@
 import type { AppOperationId } from '@workflow-service/contract'
-import {
-  createInFlightLimiter,
-  type InFlightLimiter,
-  type OperationShares,
-  orRefused,
-  type ReleaseSlot,
-} from '@workflow-service/service-kit'
+import { InFlightLimiter, type OperationShares, type ReleaseSlot, tooManyRequests } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Principal, Visitor } from './auth/principal.ts'
 
@@ -122,32 +116,23 @@ export function createOperationShares({ databasePoolSize }: { readonly databaseP
 
   /** Reads in the caller's share of the connections, also for an operation of `WAITING`. @throws ApiError 503 */
   const inTurn = async <Result>(caller: Visitor | Principal, work: () => Result | Promise<Result>): Promise<Result> => {
-    const inOrganization = () => holding(small, keyOf(caller), work)
-    return 'userId' in caller ? await holding(people, caller.userId, inOrganization) : await inOrganization()
+    const inOrganization = () => small.run(keyOf(caller), work, { refuse: tooManyRequests })
+    return 'userId' in caller
+      ? await people.run(caller.userId, inOrganization, { refuse: tooManyRequests })
+      : await inOrganization()
   }
   const shares: OperationShares<Visitor | Principal> = {
     admit: (id, caller, target) => (isHeavy(id, target) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
     run: async (id, caller, target, answer) => {
-      if (WAITING.has(id)) return await holding('userId' in caller ? waiting : strangers, keyOf(caller), answer)
+      if (WAITING.has(id)) {
+        const limiter = 'userId' in caller ? waiting : strangers
+        return await limiter.run(keyOf(caller), answer, { refuse: tooManyRequests })
+      }
       if (isHeavy(id, target)) return await answerAndPause(answer, await acquire(heavy, keyOf(caller)))
       return await inTurn(caller, answer)
     },
   }
   return { ...shares, inTurn }
-}
-
-/** @throws ApiError 503 */
-async function holding<Result>(
-  limiter: InFlightLimiter,
-  key: string,
-  work: () => Result | Promise<Result>,
-): Promise<Result> {
-  const release = await acquire(limiter, key)
-  try {
-    return await work()
-  } finally {
-    release()
-  }
 }
 
 /**
@@ -171,10 +156,12 @@ export function keyOf(caller: Visitor | Principal): string {
 }
 
 function limiterOf(limits: { total: number; perKey: number }, waiting = MAX_WAITING): InFlightLimiter {
-  return createInFlightLimiter({ ...limits, ...waiting, waitMs: WAIT_MS })
+  return new InFlightLimiter({ ...limits, ...waiting, waitMs: WAIT_MS })
 }
 
 /** @throws ApiError 503 */
 async function acquire(limiter: InFlightLimiter, key: string): Promise<ReleaseSlot> {
-  return orRefused(await limiter.acquire(key))
+  const slot = await limiter.acquire(key)
+  if (typeof slot === 'string') throw tooManyRequests(slot)
+  return slot
 }

@@ -1,5 +1,5 @@
 import { createChangeNotifier, createDatabase, createSecretBox, type SqlDatabase } from '@workflow-service/database'
-import { createInFlightLimiter, createKeyedMutex, createServiceParts, type Logger } from '@workflow-service/service-kit'
+import { createKeyedMutex, createServiceParts, InFlightLimiter, type Logger } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deadlines.ts'
 import { createDeliveryStore } from './deliveries/delivery-store.ts'
@@ -40,14 +40,14 @@ export async function createDispatcherContext(config: DispatcherConfig, override
   const { logger, metrics, tracing } = parts
   const db: SqlDatabase = createDatabase(parts.database)
   const slotWaitMs = overrides.slotWaitMs ?? SLOT_WAIT_MS
-  const limiter = createInFlightLimiter({
+  const limiter = new InFlightLimiter({
     total: config.maxInFlight,
     perKey: config.maxInFlightPerSource,
     waitMs: slotWaitMs,
     maxWaiting: MAX_WAITING,
     maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
-  const savingTurns = createInFlightLimiter({
+  const savingTurns = new InFlightLimiter({
     total: Math.ceil(config.databasePoolSize / 4),
     perKey: 2,
     waitMs: SAVING_WAIT_MS,

@@ -6,17 +6,14 @@ import type { DispatcherContext } from './dispatcher-context.ts'
  * waits for the slot, that may be changed.
  * @throws ApiError 503 if no slot is free in time; nothing was read or sent then.
  */
-export async function inSlot<Result>(
+export function inSlot<Result>(
   { limiter, slotWaitMs }: Pick<DispatcherContext, 'limiter' | 'slotWaitMs'>,
   key: string,
   work: () => Promise<Result>,
   maxWaitMs = slotWaitMs,
 ): Promise<Result> {
-  const slot = await limiter.acquire(key, Math.min(slotWaitMs, maxWaitMs))
-  if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
-  try {
-    return await work()
-  } finally {
-    slot()
-  }
+  return limiter.run(key, work, {
+    waitMs: Math.min(slotWaitMs, maxWaitMs),
+    refuse: () => serviceUnavailable('Too many requests to endpoints are in flight. Try again.'),
+  })
 }

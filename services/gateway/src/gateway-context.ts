@@ -9,9 +9,9 @@ import {
 } from '@workflow-service/database'
 import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
 import {
-  createInFlightLimiter,
   createServiceParts,
   describeError,
+  InFlightLimiter,
   registerSystemMetrics,
   withTimeout,
 } from '@workflow-service/service-kit'
@@ -87,7 +87,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     // Slots of the lists and searches that use the database, by organization.
     // A page takes up to 2 MiB and a search may read all workflows of its organization. These shares leave connections
     // and processors of the database to single reads and starts, and lists to other organizations.
-    listSlots: createInFlightLimiter({
+    listSlots: new InFlightLimiter({
       total: Math.max(1, Math.floor(config.databasePoolSize / 2)),
       perKey: Math.max(1, Math.floor(config.databasePoolSize / 5)),
       ...waiting,
@@ -95,7 +95,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     // Slots of the lists of an organization until their answers have been sent.
     // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms.
     // Callers that read their pages slowly take slots of their own organization only.
-    pageSlots: createInFlightLimiter({
+    pageSlots: new InFlightLimiter({
       total: Infinity,
       perKey: PAGES_PER_ORGANIZATION,
       ...waiting,

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createInFlightLimiter, type LimitReached, type ReleaseSlot } from '../in-flight-limiter.ts'
+import { InFlightLimiter, type LimitReached, type ReleaseSlot } from '../in-flight-limiter.ts'
 import { createKeyedMutex } from '../keyed-mutex.ts'
 import { Gauge, type Registry } from '../metrics.ts'
-import { serviceUnavailable } from './errors.ts'
+import { type ApiError, serviceUnavailable } from './errors.ts'
 import { onceClosed, responseState } from './response-state.ts'
 
 /** How many requests may be in flight. */
@@ -42,7 +42,7 @@ export function createRequestSlots<Principal>({
     const leavesFree = most < total
     const limits = { total, perKey: most, leavesFree, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
     const bodies: Bodies = new Map()
-    return { reading: createInFlightLimiter(limits), bodies, answering: createInFlightLimiter(limits) }
+    return { reading: new InFlightLimiter(limits), bodies, answering: new InFlightLimiter(limits) }
   }
   const [known, unknown] = [create(perKey), create(strangers?.perKey ?? perKey)]
   const stagesOf = (principal: Principal) => (strangers?.includes(principal) ? unknown : known)
@@ -75,9 +75,9 @@ export function createRequestSlots<Principal>({
         // More than one if the key has some already: it leaves as many free.
         while (typeof slot === 'string' && giveWay(bodies, key)) slot = reading.tryAcquire(key)
       }
-      const releaseSlot = orRefused(slot)
+      if (typeof slot === 'string') throw tooManyRequests(slot)
       const { promise, resolve, reject } = Promise.withResolvers<Body>()
-      const release = addBody(bodies, key, releaseSlot, reject)
+      const release = addBody(bodies, key, slot, reject)
       // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
       onceClosed(res, release)
       read(() => waitForTurn(key)).then(resolve, reject)
@@ -94,13 +94,14 @@ export function createRequestSlots<Principal>({
       answer: () => void | Promise<void>,
     ): void | Promise<void> {
       const key = keyOf(principal)
-      const releaseSlot = orRefused(stagesOf(principal).answering.tryAcquire(key))
+      const slot = stagesOf(principal).answering.tryAcquire(key)
+      if (typeof slot === 'string') throw tooManyRequests(slot)
       const state = responseState(res)
       state.key = key
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
       const release = (): void => {
-        if (state.isStream) releaseSlot()
-        else onceClosed(res, releaseSlot)
+        if (state.isStream) slot()
+        else onceClosed(res, slot)
       }
       let answered: void | Promise<void> = undefined
       try {
@@ -153,9 +154,8 @@ export function createFairQueue(wait: () => Promise<void> = () => nextTurn()): (
   return (key) => runExclusive(key, wait)
 }
 
-/** @throws ApiError 503 if a limit was reached in place of a slot. */
-export function orRefused(slot: ReleaseSlot | LimitReached): ReleaseSlot {
-  if (typeof slot === 'function') return slot
-  const whose = slot === 'key_limit' ? 'Too many of your requests' : 'Too many requests'
-  throw serviceUnavailable(`${whose} are under way; try again in a moment.`)
+/** What refuses a request that gets no slot: 503. */
+export function tooManyRequests(reached: LimitReached): ApiError {
+  const whose = reached === 'key_limit' ? 'Too many of your requests' : 'Too many requests'
+  return serviceUnavailable(`${whose} are under way; try again in a moment.`)
 }

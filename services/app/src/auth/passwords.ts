@@ -1,7 +1,7 @@
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { createInFlightLimiter, invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
+import { InFlightLimiter, invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
 
@@ -19,7 +19,7 @@ const SALT_LENGTH = 16
  * Two at once leave two of libuv's four threads to files, names and new connections of the database. Networks have
  * turns, so that one cannot delay all others.
  */
-const limiter = createInFlightLimiter({ total: 2, perKey: 2, waitMs: 10_000, maxWaiting: 100, maxWaitingPerKey: 20 })
+const limiter = new InFlightLimiter({ total: 2, perKey: 2, waitMs: 10_000, maxWaiting: 100, maxWaitingPerKey: 20 })
 /**
  * A slot is taken for so many times as long as it works: passwords take half of a processor's time at most, however
  * many strangers try some and however slow it is. Measured: 15 a second.
@@ -72,7 +72,7 @@ function unpadded(bytes: Buffer): string {
 
 async function withSlot<Result>({ address }: Visitor, work: () => Promise<Result>): Promise<Result> {
   const release = await limiter.acquire(networkOf(address, 48))
-  if (typeof release !== 'function') {
+  if (typeof release === 'string') {
     throw serviceUnavailable('Too many people sign in at once; try again in a moment.')
   }
   const startedMs = performance.now()

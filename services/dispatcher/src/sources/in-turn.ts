@@ -6,16 +6,12 @@ import type { DispatcherContext } from '../dispatcher-context.ts'
  * would take all connections from payloads, each waiting for the organization's quota.
  * @throws ApiError 503 if there is no turn within 5 s.
  */
-export async function inTurn<Result>(
+export function inTurn<Result>(
   { savingTurns }: Pick<DispatcherContext, 'savingTurns'>,
   organizationId: string,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const release = await savingTurns.acquire(organizationId)
-  if (typeof release === 'string') throw serviceUnavailable('Too many webhook sources are being saved. Try again.')
-  try {
-    return await work()
-  } finally {
-    release()
-  }
+  return savingTurns.run(organizationId, work, {
+    refuse: () => serviceUnavailable('Too many webhook sources are being saved. Try again.'),
+  })
 }

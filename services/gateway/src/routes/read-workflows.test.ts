@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { createInFlightLimiter } from '@workflow-service/service-kit'
+import { InFlightLimiter } from '@workflow-service/service-kit'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GatewayContext } from '../gateway-context.ts'
 import { listWorkflows } from './read-workflows.ts'
@@ -8,12 +8,12 @@ test('an organization has at most as many pages under way as slots, until they h
   const limits = { total: Infinity, waitMs: 60_000, maxWaiting: 10, maxWaitingPerKey: 10 }
   const reads: string[] = []
   const list = listWorkflows({
-    pageSlots: createInFlightLimiter({ ...limits, perKey: 2 }),
+    pageSlots: new InFlightLimiter({ ...limits, perKey: 2 }),
     // A page that fails holds its slot until its answer has been sent too.
     listSlots: {
-      acquire: async (organizationId: string) => {
+      run: async (organizationId: string) => {
         reads.push(organizationId)
-        return 'total_limit'
+        throw new Error('no page')
       },
     },
   } as unknown as GatewayContext)

@@ -49,9 +49,7 @@ export function listWorkflows({
     const releasePage = await pageSlots.acquire(organizationId)
     if (typeof releasePage === 'string') throw tooManyLists()
     onceAnswered(releasePage)
-    const releaseSlot = await listSlots.acquire(organizationId, LIST_WAIT_MS - (performance.now() - startedMs))
-    if (typeof releaseSlot === 'string') throw tooManyLists()
-    try {
+    const readPage = async () => {
       const page = await listWorkflowRows(db, { organizationId, memberId: null }, { limit, after, search })
       const { documents, count } = await workflows.findListed(organizationId, page.workflows, LIST_PAGE_MAX_BYTES)
       const hasMore = page.hasMore || count < page.workflows.length
@@ -62,9 +60,9 @@ export function listWorkflows({
       }
       const data = documents.flatMap((document, index) => (index === 0 ? document : [',', ...document]))
       return joinJson(['{"data":[', ...data, `],"pagination":${JSON.stringify(pagination)}}`])
-    } finally {
-      releaseSlot()
     }
+    const waitMs = LIST_WAIT_MS - (performance.now() - startedMs)
+    return await listSlots.run(organizationId, readPage, { waitMs, refuse: tooManyLists })
   }
 }
 

@@ -1,6 +1,6 @@
 import type { PublicRunOut } from '@workflow-service/contract'
 import { type Db, findEndedRuns, findPublicRun } from '@workflow-service/database'
-import { createInFlightLimiter, type Logger, repeat } from '@workflow-service/service-kit'
+import { InFlightLimiter, type Logger, repeat } from '@workflow-service/service-kit'
 
 interface Wait {
   readonly organizationId: string
@@ -36,8 +36,8 @@ const READS = {
 
 export function createRunWaits(db: Db, logger: Logger) {
   const waits = new Map<string, { organizationId: string; ends: Set<(over: Over) => void> }>()
-  const slots = createInFlightLimiter(SLOTS)
-  const reads = createInFlightLimiter(READS)
+  const slots = new InFlightLimiter(SLOTS)
+  const reads = new InFlightLimiter(READS)
   let isClosed = false
 
   async function poll(): Promise<void> {

@@ -9,7 +9,7 @@ import {
   readMediaContent,
 } from '@workflow-service/contract'
 import type { WorkflowFile } from '@workflow-service/database'
-import { createInFlightLimiter } from '@workflow-service/service-kit'
+import { InFlightLimiter } from '@workflow-service/service-kit'
 import { RunError, RunParkedError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
@@ -25,7 +25,7 @@ const REQUESTS_AT_ONCE = { total: 4, perKey: 2, maxWaiting: 1_000, maxWaitingPer
 const SMALL_LENGTH = 262_144
 const BUSY_PARK_MS = 10_000
 
-const slots = createInFlightLimiter(REQUESTS_AT_ONCE)
+const slots = new InFlightLimiter(REQUESTS_AT_ONCE)
 
 /**
  * Finds the PDFs and images that the workflow's task, the trigger's input message and the context refer to, such as
@@ -65,7 +65,7 @@ export async function attachFiles(
     fail(found[ATTACHED_FILES_MAX]!, `the texts refer to ${found.length} files; at most ${ATTACHED_FILES_MAX} are read`)
   }
   const slot = await slots.acquire(run.run.organizationId)
-  if (typeof slot !== 'function') throw new RunParkedError('Other runs read many files', BUSY_PARK_MS)
+  if (typeof slot === 'string') throw new RunParkedError('Other runs read many files', BUSY_PARK_MS)
   try {
     run.signal.throwIfAborted()
     const files = await readFiles(run, found)
