@@ -29,6 +29,7 @@ export {
   statements,
   workflowSearchText,
 } from './connection/index.ts'
+export type { AgedBatch } from './connection/rows.ts'
 export type { ReadPage, TimePosition } from './connection/paging.ts'
 export * from './organizations/index.ts'
 export * from './people/index.ts'

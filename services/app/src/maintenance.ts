@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   deleteEndedSignIns,
   deleteOldTrials,
@@ -11,7 +10,7 @@ import {
   purgeDeletedWorkflows,
   rollUpUsage,
 } from '@workflow-service/database'
-import { createPace, type MaintenanceTask } from '@workflow-service/service-kit'
+import { createPace, type MaintenanceTask, runBatches } from '@workflow-service/service-kit'
 import type { AppServiceContext } from './app-service-context.ts'
 import { makeNotices, makeRunEvents, sendNotices } from './notices.ts'
 import { sendResendJobs } from './resend-jobs.ts'
@@ -19,8 +18,8 @@ import { sendResendJobs } from './resend-jobs.ts'
 const BATCH_SIZE = 1_000
 /** Fewer: each run has its journal. */
 const RUNS_PER_BATCH = 500
-/** Pause between two batches, which leaves the database to the other services. */
-const BATCH_PAUSE_MS = 50
+/** Between two batches, of rows that are few at a time: leaves the database to the other services. */
+const PAUSE_MS = 50
 /** Of the time, at most, that each task works which has more to do the more runs there are. */
 const SHARE = 0.05
 
@@ -34,7 +33,8 @@ function deleting(
     name,
     intervalMs,
     statements: [statement.name],
-    run: ({ db }, signal) => runBatches(signal, async () => (await statement(db, BATCH_SIZE)) === BATCH_SIZE),
+    run: ({ db }, signal) =>
+      runBatches({ signal, pauseMs: PAUSE_MS }, async () => (await statement(db, BATCH_SIZE)) === BATCH_SIZE),
   }
 }
 
@@ -46,13 +46,14 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     name: 'delete the rows of deleted organizations',
     intervalMs: 30_000,
     statements: ['deleteOrganizationRows'],
-    run: ({ db }, signal) => runBatches(signal, () => deleteOrganizationRows(db)),
+    run: ({ db }, signal) => runBatches({ signal, pauseMs: PAUSE_MS }, () => deleteOrganizationRows(db)),
   },
   {
     name: 'delete the runs of deleted workflows',
     intervalMs: 10_000,
     statements: ['purgeDeletedWorkflows'],
-    run: ({ db }, signal) => runBatches(signal, async () => (await purgeDeletedWorkflows(db, RUNS_PER_BATCH)) > 0),
+    run: ({ db }, signal) =>
+      runBatches({ signal, pauseMs: PAUSE_MS }, async () => (await purgeDeletedWorkflows(db, RUNS_PER_BATCH)) > 0),
   },
   {
     name: 'roll up the usage',
@@ -113,7 +114,3 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     },
   },
 ]
-
-async function runBatches(signal: AbortSignal, runBatch: () => Promise<boolean>): Promise<void> {
-  while (!signal.aborted && (await runBatch())) await sleep(BATCH_PAUSE_MS)
-}

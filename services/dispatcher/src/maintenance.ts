@@ -1,5 +1,5 @@
 import { markAbandonedDeliveries, wakePausedSessions } from '@workflow-service/database'
-import type { MaintenanceTask } from '@workflow-service/service-kit'
+import { type MaintenanceTask, runBatches } from '@workflow-service/service-kit'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { applyRetention } from './retention.ts'
 
@@ -15,9 +15,8 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
     name: 'wake runs of resumed sources',
     intervalMs: 15_000,
     statements: ['wakePausedSessions'],
-    run: async ({ db }, signal) => {
-      while (!signal.aborted && (await wakePausedSessions(db))) continue
-    },
+    // Without a pause: runs wait for it.
+    run: ({ db }, signal) => runBatches({ signal, pauseMs: 0 }, () => wakePausedSessions(db)),
   },
   {
     name: 'delete old rows',

@@ -1,8 +1,8 @@
 import { deleteOldIdempotencyKeys } from '@workflow-service/database'
-import type { MaintenanceTask } from '@workflow-service/service-kit'
+import { type MaintenanceTask, runBatches } from '@workflow-service/service-kit'
 import type { GatewayContext } from './gateway-context.ts'
 
-const DELETE_KEYS_BATCH_SIZE = 2_000
+const BATCH_SIZE = 2_000
 
 /** What a gateway does on a timer. */
 export const MAINTENANCE: readonly MaintenanceTask<GatewayContext>[] = [
@@ -11,12 +11,9 @@ export const MAINTENANCE: readonly MaintenanceTask<GatewayContext>[] = [
     intervalMs: 60_000,
     isDelayed: true,
     statements: ['deleteOldIdempotencyKeys'],
-    run: async ({ db }, signal) => {
-      while (
-        !signal.aborted &&
-        (await deleteOldIdempotencyKeys(db, DELETE_KEYS_BATCH_SIZE)) === DELETE_KEYS_BATCH_SIZE
-      );
-    },
+    // Without a pause: in the interval, a busy gateway records many batches of keys, and as many become old.
+    run: ({ db }, signal) =>
+      runBatches({ signal, pauseMs: 0 }, async () => (await deleteOldIdempotencyKeys(db, BATCH_SIZE)) === BATCH_SIZE),
   },
   {
     name: 'write when API keys were last used',
