@@ -57,5 +57,5 @@ export function createLocalCalls(ctx: DispatcherContext) {
 
 function refusal(requestId: string): OperationResult {
   const error = serviceUnavailable('The dispatcher stops. Nothing was sent. Repeat the call with the same id.')
-  return { status: error.status, body: toErrorResponse(error, requestId), headers: [] }
+  return { status: error.status, body: toErrorResponse(error, requestId), headers: {} }
 }

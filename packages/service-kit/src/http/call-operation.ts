@@ -12,11 +12,11 @@ export interface OperationCall {
   readonly trace: TraceContext | null
 }
 
-/** The answer to it; the headers of its handler are names and values in turn. */
+/** The answer to it, with the headers of its handler. */
 export interface OperationResult {
   readonly status: number
   readonly body: object
-  readonly headers: readonly string[]
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /**
@@ -48,7 +48,7 @@ export function createOperationCall<Operation extends HttpOperation>(options: {
       return await handler({ ...parts, requestId, trace })
     } catch (thrown) {
       const error = toReportedError(thrown, { ...reporting, requestId })
-      return { status: error.status, body: toErrorResponse(error, requestId), headers: [] }
+      return { status: error.status, body: toErrorResponse(error, requestId), headers: {} }
     }
   }
 }

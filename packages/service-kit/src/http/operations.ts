@@ -28,13 +28,15 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
 
 /**
  * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and
- * further headers, names and values in turn; a stream, which `stream` begins and writes; or lines of JSON.
+ * further headers; a stream, which `stream` begins and writes; or lines of JSON.
  */
 export type OperationAnswer = WholeAnswer | StreamAnswer | LinesAnswer
 type WholeAnswer =
   | string
   | Buffer
-  | { readonly status?: number; readonly body?: object; readonly headers?: readonly string[] }
+  | { readonly status?: number; readonly body?: object; readonly headers?: AnswerHeaders }
+/** One with a list of values is sent once for each. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>
 
 /**
  * An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop.
@@ -229,10 +231,15 @@ function writeAnswer(
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
     return writeJson(res, { ...options, status, body: answer, headers })
   }
-  const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
+  const all = answer.headers ? [...(headers ?? []), ...toHeaderList(answer.headers)] : headers
   return mapMaybePromise(answer.body && stringifyInTurns(answer.body), (body) =>
     writeJson(res, { ...options, status: answer.status ?? status, headers: all, body }),
   )
+}
+
+/** Names and values in turn, as `writeJson` takes them. */
+function toHeaderList(headers: AnswerHeaders): readonly string[] {
+  return Object.entries(headers).flatMap(([name, values]) => [values].flat().flatMap((value) => [name, value]))
 }
 
 /** @throws URIError (answered 400) when a parameter is not percent-encoded UTF-8. */

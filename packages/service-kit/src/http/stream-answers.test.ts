@@ -26,7 +26,7 @@ async function start(lines: readonly Promise<object>[] = []): Promise<HttpServer
         stream: (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n'),
       }),
       lines: () => ({ lines }),
-      read: () => ({ status: 200, body: {}, headers: ['X-One', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'] }),
+      read: () => ({ status: 200, body: {}, headers: { 'X-One': '1', 'Set-Cookie': ['a=1', 'b=2'] } }),
     },
     bodyLimits: () => ({ maxBytes: 1_000 }),
     slots: { total: 1, perKey: 1, keyOf: () => 'all', metrics: new Registry() },

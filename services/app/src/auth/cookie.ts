@@ -9,13 +9,13 @@ export const SIGN_IN_COOKIE = '__Host-session'
 export const TRIAL_COOKIE = '__Host-trial'
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Lax'
 
-/** Returns the headers that give the browser a cookie; with an age of 0, it forgets the cookie. */
-export function setCookie(name: string, value: string, maxAgeSeconds: number): readonly string[] {
-  return ['Set-Cookie', `${name}=${value}; ${ATTRIBUTES}; Max-Age=${maxAgeSeconds}`]
+/** Returns the `Set-Cookie` that gives the browser a cookie; with an age of 0, it forgets the cookie. */
+export function setCookie(name: string, value: string, maxAgeSeconds: number): string {
+  return `${name}=${value}; ${ATTRIBUTES}; Max-Age=${maxAgeSeconds}`
 }
 
-/** Returns the headers that give the browser the token of a sign-in. */
-export function signInCookie(token: string): readonly string[] {
+/** Returns the `Set-Cookie` that gives the browser the token of a sign-in. */
+export function signInCookie(token: string): string {
   return setCookie(SIGN_IN_COOKIE, token, SIGN_IN_MAX_DAYS * 86_400)
 }
 

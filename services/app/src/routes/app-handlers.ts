@@ -1,6 +1,12 @@
 import type { AppAnswer, AppOperationId, AppOperations } from '@workflow-service/contract'
 import type { LimitedByQuotas } from '@workflow-service/database'
-import { ApiError, type OperationRequest, type OperationRules, type StreamAnswer } from '@workflow-service/service-kit'
+import {
+  type AnswerHeaders,
+  ApiError,
+  type OperationRequest,
+  type OperationRules,
+  type StreamAnswer,
+} from '@workflow-service/service-kit'
 import type { Principal, Visitor } from '../auth/principal.ts'
 
 /** Who calls an operation: a person who is signed in, except where anyone may call. */
@@ -9,12 +15,12 @@ type CallerOf<Id extends AppOperationId> = AppOperations[Id]['access'] extends '
 export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperations[Id], CallerOf<Id>> &
   Required<LimitedByQuotas>
 
-/** An answer with headers: names and values in turn. */
+/** An answer with headers. */
 export class AnswerWithHeaders<Body> {
-  readonly headers: readonly string[]
+  readonly headers: AnswerHeaders
   readonly body: Body | undefined
 
-  constructor(headers: readonly string[], body?: Body) {
+  constructor(headers: AnswerHeaders, body?: Body) {
     this.headers = headers
     this.body = body
   }

@@ -126,7 +126,7 @@ function callInSlot(ctx: DispatcherContext) {
     const { ok, status, bytes, duration_ms } = answer
     const fields = { request_id: requestId, lookup_id: lookupId, run_id: body.run_id ?? null }
     ctx.logger.info({ ...fields, tool: tool.name, ok, status, bytes, duration_ms }, 'lookup.answered')
-    return { status: 200, body: answer, headers: [] }
+    return { status: 200, body: answer, headers: {} }
   }
 }
 

@@ -34,8 +34,12 @@ export function sendPayload(ctx: DispatcherContext) {
             journal: toRunJournal(params.delivery_id, body),
             resend: null,
           })
-    const headers = delivery.journalState ? [RUN_JOURNAL_HEADER, delivery.journalState] : []
-    return { status: 200, body: toDeliveryOut(delivery), headers }
+    const { journalState } = delivery
+    return {
+      status: 200,
+      body: toDeliveryOut(delivery),
+      headers: journalState ? { [RUN_JOURNAL_HEADER]: journalState } : {},
+    }
   }
 }
 

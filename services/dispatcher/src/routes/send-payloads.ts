@@ -2,6 +2,7 @@ import {
   INTERNAL_OPERATIONS,
   type DeliveriesLine,
   readTraceContext,
+  RUN_JOURNAL_HEADER,
   RUN_JOURNAL_STATES,
 } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
@@ -36,8 +37,8 @@ export function sendPayloads(ctx: DispatcherContext) {
   })
 }
 
-function toLine(index: number, { status, body, headers: [, written] }: OperationResult): DeliveriesLine {
-  const journal = RUN_JOURNAL_STATES.find((state) => state === written) ?? null
+function toLine(index: number, { status, body, headers }: OperationResult): DeliveriesLine {
+  const journal = RUN_JOURNAL_STATES.find((state) => state === headers[RUN_JOURNAL_HEADER]) ?? null
   return {
     index,
     status,

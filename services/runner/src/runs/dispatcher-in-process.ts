@@ -11,8 +11,7 @@ export function createDispatcherInProcess({ sendPayload, callLookup }: LocalDisp
   return {
     async send(delivery, signal) {
       const { status, body, headers } = await untilAborted(sendPayload(delivery), signal)
-      const index = headers.indexOf(RUN_JOURNAL_HEADER)
-      return { status, body, journal: index === -1 ? undefined : headers[index + 1] }
+      return { status, body, journal: headers[RUN_JOURNAL_HEADER] }
     },
     lookUp: (lookup, signal) => untilAborted(callLookup(lookup), signal),
     close: async () => {},

@@ -33,7 +33,7 @@ export function meHandlers(ctx: AppServiceContext) {
     },
     signOut: async (request) => {
       await endSignIn(ctx.db, request.principal.signInId, request)
-      return new AnswerWithHeaders(setCookie(SIGN_IN_COOKIE, '', 0))
+      return new AnswerWithHeaders({ 'Set-Cookie': setCookie(SIGN_IN_COOKIE, '', 0) })
     },
     changePassword: async (request) => {
       const { principal, body } = request
@@ -73,7 +73,7 @@ export function meHandlers(ctx: AppServiceContext) {
 
 /** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
 export async function answerSignedIn(ctx: AppServiceContext, token: string) {
-  return new AnswerWithHeaders(signInCookie(token), await toMe(ctx, await authenticate(ctx, token)))
+  return new AnswerWithHeaders({ 'Set-Cookie': signInCookie(token) }, await toMe(ctx, await authenticate(ctx, token)))
 }
 
 async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> {

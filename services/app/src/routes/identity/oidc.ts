@@ -58,7 +58,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
           code_challenge_method: 'S256',
         })
         const kept: Attempt = { ...attempt, verifier, next: next.length > NEXT_MAX_LENGTH ? '/' : next }
-        return redirectTo(url.href, keepAttempts([kept, ...readAttempts(principal)]))
+        return redirectTo(url.href, [keepAttempts([kept, ...readAttempts(principal)])])
       } catch (error) {
         return fail(requestId, 'oidc_unavailable', next, [], error)
       }
@@ -69,7 +69,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
       const attempts = readAttempts(principal)
       const attempt = attempts.find(({ state }) => state === query.state)
       if (!attempt) return fail(requestId, 'oidc_failed', '/', [])
-      const others = keepAttempts(attempts.filter((each) => each !== attempt))
+      const others = [keepAttempts(attempts.filter((each) => each !== attempt))]
       const next = localPath(attempt.next)
       let identity: Identity
       try {
@@ -84,7 +84,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
       if (!account?.entrance) return fail(requestId, 'oidc_not_invited', next, others)
       const token = await signIn(ctx.db, account, account.entrance, 'oidc', request)
       if (token === undefined) return fail(requestId, 'oidc_failed', next, others)
-      return redirectTo(next, [...others, ...signInCookie(token)])
+      return redirectTo(next, [...others, signInCookie(token)])
     },
   } satisfies Partial<AppHandlers>
 }
@@ -166,7 +166,7 @@ async function acceptWithIdentity(
 }
 
 function redirectTo(location: string, cookies: readonly string[]) {
-  return new AnswerWithHeaders<void>(['Location', location, ...cookies])
+  return new AnswerWithHeaders<void>({ Location: location, 'Set-Cookie': cookies })
 }
 
 /**
@@ -194,8 +194,8 @@ function readAttempts({ cookies }: Visitor): Attempt[] {
   }
 }
 
-/** Returns the headers that keep attempts, as many of the newest as fit. */
-function keepAttempts(attempts: readonly Attempt[]): readonly string[] {
+/** Returns the `Set-Cookie` that keeps attempts, as many of the newest as fit. */
+function keepAttempts(attempts: readonly Attempt[]): string {
   const [newest, ...others] = attempts
   const value = Buffer.from(JSON.stringify({ ...newest, others })).toString('base64url')
   if (value.length > ATTEMPTS_MAX_LENGTH) return keepAttempts(attempts.slice(0, -1))

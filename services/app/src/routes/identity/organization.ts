@@ -46,7 +46,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
       }
       assertConfirmed(principal)
       await deleteOrganization(ctx.db, request)
-      return new AnswerWithHeaders(setCookie(SIGN_IN_COOKIE, '', 0))
+      return new AnswerWithHeaders({ 'Set-Cookie': setCookie(SIGN_IN_COOKIE, '', 0) })
     },
     listAuditEvents: async ({ principal, query }) => {
       const { action, actor_id: actorId, target_id: targetId } = query

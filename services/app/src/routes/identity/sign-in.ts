@@ -35,7 +35,7 @@ export function signInHandlers(ctx: AppServiceContext) {
     }),
     tryCookie: ({ principal }) => {
       const isKept = readCookie(principal.cookies, TRIAL_COOKIE) !== undefined
-      return new AnswerWithHeaders(setCookie(TRIAL_COOKIE, '1', 60), { is_kept: isKept })
+      return new AnswerWithHeaders({ 'Set-Cookie': setCookie(TRIAL_COOKIE, '1', 60) }, { is_kept: isKept })
     },
     signIn: async (request) => {
       const { email, password } = request.body
