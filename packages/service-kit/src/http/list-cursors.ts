@@ -1,4 +1,7 @@
 import { hash } from 'node:crypto'
+import { LIST_DEFAULT_LIMIT, type PageInfo } from '@workflow-service/contract'
+import type { Static } from '@workflow-service/contract/type'
+import { invalidFields } from './errors.ts'
 
 /** The positions of a list, as its cursors have them. */
 export interface CursorFormat<Position> {
@@ -11,7 +14,7 @@ export interface CursorFormat<Position> {
 }
 
 export const UUID_OF_CURSOR = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
-/** The years 1 to 9999. `Date.toISOString` writes others with a sign, which PostgreSQL does not read. */
+/** The years 1 to 9999. PostgreSQL has no year 0, and `Date.toISOString` writes later years with a sign. */
 const MIN_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z')
 const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const DIGEST_LENGTH = 11
@@ -43,6 +46,53 @@ export function decodeCursor<Position>(
   // Base64 decoders skip characters outside their alphabet: only the one encoding of a text is a cursor.
   const match = seal(list, text) === cursor ? pattern.exec(text) : null
   return match ? read(...match.slice(1)) : undefined
+}
+
+/** The query parameters of a list. An empty cursor is that of the first page. */
+export interface PageQuery {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** Which page to read: so many entries after that position. */
+export interface PageRead<Position> {
+  readonly limit: number
+  readonly after: Position | undefined
+}
+
+/**
+ * Answers with the page that `read` returns, and the cursor of the next one.
+ * @throws ApiError 422 on `cursor`
+ */
+export async function answerPage<Row, Position>(
+  { limit = LIST_DEFAULT_LIMIT, cursor }: PageQuery,
+  format: CursorFormat<Position>,
+  read: (page: PageRead<Position>) => Promise<{ readonly rows: readonly Row[]; readonly next: Position | undefined }>,
+) {
+  const { rows, next } = await read({ limit, after: readCursor(format, cursor) })
+  return { data: [...rows], pagination: toPageInfo(format, next) }
+}
+
+/** Reads the position of a query; undefined for the first page. @throws ApiError 422 on `cursor` */
+export function readCursor<Position>(format: CursorFormat<Position>, cursor = ''): Position | undefined {
+  const position = cursor === '' ? undefined : decodeCursor(format, cursor)
+  if (cursor === '' || position !== undefined) return position
+  const message = 'is not the next_cursor of a page of this list; omit it for the first page'
+  throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
+}
+
+/** The end of a page, for the position of its last entry if others follow. */
+export function toPageInfo<Position>(
+  format: CursorFormat<Position>,
+  next: Position | undefined,
+): Static<typeof PageInfo> {
+  return { next_cursor: next === undefined ? null : encodeCursor(format, next), has_more: next !== undefined }
+}
+
+/** Parses an optional time of a request; one beyond the years 1 to 9999 in UTC as the first or last of them. */
+export function toDate(time: string | undefined): Date | undefined {
+  if (time === undefined) return undefined
+  return new Date(Math.min(Math.max(Date.parse(time), MIN_TIME_MS), MAX_TIME_MS))
 }
 
 function seal(list: string, text: string): string {

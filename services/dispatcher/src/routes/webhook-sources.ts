@@ -1,4 +1,3 @@
-import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import {
   confirmWebhookSource,
   deleteWebhookSource,
@@ -11,7 +10,7 @@ import {
   setSourcePaused,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { byTime, decodeCursor, encodeCursor, invalidFields, notFound, orNotFound } from '@workflow-service/service-kit'
+import { answerPage, byTime, notFound, orNotFound, toDate } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
@@ -89,28 +88,16 @@ export function sourceHandlers(ctx: DispatcherContext) {
     },
     /** A page of the log, newest first. That of a deleted source stays readable. */
     listDeliveries: async ({ params, query }) => {
-      const { limit = LIST_DEFAULT_LIMIT, cursor, since, until, ...filters } = query
+      const { outcome, kind } = query
       const { organization_id: organizationId, source_id: sourceId } = params
-      const cursors = byTime(`deliveries ${organizationId} ${sourceId}`)
-      // An empty cursor means the first page.
-      const after = cursor ? decodeCursor(cursors, cursor) : undefined
-      if (cursor && !after) {
-        const message = 'is not the next_cursor of a page; omit it for the first page'
-        throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
-      }
-      const { rows, next } = await listDeliveries(db, organizationId, {
-        ...filters,
-        sourceId,
-        since: since === undefined ? undefined : new Date(since),
-        until: until === undefined ? undefined : new Date(until),
-        limit,
-        after,
-      })
-      if (rows.length === 0 && !(await hasWebhookSourceLog(db, organizationId, sourceId))) {
+      const filter = { sourceId, outcome, kind, since: toDate(query.since), until: toDate(query.until) }
+      const { data, pagination } = await answerPage(query, byTime(`deliveries ${organizationId} ${sourceId}`), (page) =>
+        listDeliveries(db, organizationId, { ...filter, ...page }),
+      )
+      if (data.length === 0 && !(await hasWebhookSourceLog(db, organizationId, sourceId))) {
         throw notFound('Webhook source')
       }
-      const pagination = { has_more: next !== undefined, next_cursor: next ? encodeCursor(cursors, next) : null }
-      return { status: 200, body: { data: rows.map(toDeliveryOut), pagination } }
+      return { status: 200, body: { data: data.map(toDeliveryOut), pagination } }
     },
   } satisfies Partial<InternalHandlers>
 }

@@ -1,15 +1,15 @@
-import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type OPERATIONS, type PageInfo } from '@workflow-service/contract'
+import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type OPERATIONS } from '@workflow-service/contract'
 import { listWorkflows as listWorkflowRows, type Principal } from '@workflow-service/database'
 import {
   type ApiError,
   byTime,
   decodeCursor,
-  encodeCursor,
   notFound,
   type OperationRules,
+  readCursor,
   serviceUnavailable,
+  toPageInfo,
 } from '@workflow-service/service-kit'
-import type { Static } from '@workflow-service/contract/type'
 import { type GatewayContext, LIST_WAIT_MS } from '../gateway-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers } from './operation-handlers.ts'
@@ -42,9 +42,9 @@ export function listWorkflows({
   pageSlots,
 }: Pick<GatewayContext, 'db' | 'workflows' | 'listSlots' | 'pageSlots'>): PublicApiHandlers['listWorkflows'] {
   return async ({ query, principal: { organizationId }, onceAnswered }) => {
-    const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
+    const { limit = LIST_DEFAULT_LIMIT, search = '', cursor } = query
     const cursors = cursorsOf(organizationId, search)
-    const after = cursor === '' ? undefined : decodeCursor(cursors, cursor)
+    const after = readCursor(cursors, cursor)
     const startedMs = performance.now()
     const releasePage = await pageSlots.acquire(organizationId)
     if (typeof releasePage === 'string') throw tooManyLists()
@@ -54,10 +54,7 @@ export function listWorkflows({
       const { documents, count } = await workflows.findListed(organizationId, page.workflows, LIST_PAGE_MAX_BYTES)
       const hasMore = page.hasMore || count < page.workflows.length
       const last = page.workflows[count - 1]
-      const pagination: Static<typeof PageInfo> = {
-        next_cursor: hasMore && last ? encodeCursor(cursors, last) : null,
-        has_more: hasMore,
-      }
+      const pagination = toPageInfo(cursors, hasMore ? last : undefined)
       const data = documents.flatMap((document, index) => (index === 0 ? document : [',', ...document]))
       return joinJson(['{"data":[', ...data, `],"pagination":${JSON.stringify(pagination)}}`])
     }

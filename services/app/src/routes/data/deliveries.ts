@@ -19,11 +19,11 @@ import {
   stopResendJob,
   type Viewer,
 } from '@workflow-service/database'
-import { ApiError, byTime, notFound, orNotFound } from '@workflow-service/service-kit'
+import { answerPage, ApiError, byTime, notFound, orNotFound, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { answerIds, answerPage, toDate } from '../paging.ts'
+import { answerIds } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
 

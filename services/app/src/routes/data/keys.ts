@@ -8,11 +8,11 @@ import {
   revokeApiKey,
   storeApiKey,
 } from '@workflow-service/database'
-import { ApiError, byTime, notFound } from '@workflow-service/service-kit'
+import { ApiError, byTime, notFound, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { toInternal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerRows, timeOf, toDate } from '../paging.ts'
+import { answerRows, timeOf } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 

@@ -17,10 +17,10 @@ import {
   searchVisibleRuns,
   type Viewer,
 } from '@workflow-service/database'
-import { ApiError, byTime, notFound, orNotFound } from '@workflow-service/service-kit'
+import { answerPage, ApiError, byTime, notFound, orNotFound, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerIds, answerPage, answerRows, BY_NUMBER, timeOf, toDate } from '../paging.ts'
+import { answerIds, answerRows, BY_NUMBER, timeOf } from '../paging.ts'
 
 const RUNS = byTime('runs')
 const SESSIONS = byTime('sessions')

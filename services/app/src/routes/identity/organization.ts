@@ -7,12 +7,12 @@ import {
   saveOrganization,
   wakeSpentSessions,
 } from '@workflow-service/database'
-import { orNotFound, invalidFields } from '@workflow-service/service-kit'
+import { invalidFields, orNotFound, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
 import { AnswerWithHeaders, type AppHandlers, changedMeanwhile } from '../app-handlers.ts'
-import { answerIds, answerRows, BY_ID, toDate } from '../paging.ts'
+import { answerIds, answerRows, BY_ID } from '../paging.ts'
 
 /** Handlers of the organization and its audit log. */
 export function organizationHandlers(ctx: AppServiceContext) {

@@ -35,10 +35,10 @@ import {
   wakeSpentSessions,
 } from '@workflow-service/database'
 import { exportManifest, ManifestTooLargeError } from '@workflow-service/database/manifest'
-import { ApiError, byTime, invalidFields, orNotFound } from '@workflow-service/service-kit'
+import { answerPage, ApiError, byTime, invalidFields, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerIds, answerPage } from '../paging.ts'
+import { answerIds } from '../paging.ts'
 import { checkContent, checkStoredWorkflow, checkUnsavedRules } from './check-workflow.ts'
 import { assertVisible, editHandler } from './edit-workflow.ts'
 import { startHandlers } from './start-workflow.ts'
