@@ -47,9 +47,9 @@ async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortS
     },
     stopping,
   })
-  if (planned === undefined) return await releaseCase(ctx.db, claimed.run, 0, false)
+  if (planned === undefined) return await releaseCase(ctx.db, claimed.run, { delayMs: 0, isCounted: false })
   if (planned.thrown instanceof RunParkedError && attempts < MAX_CASE_ATTEMPTS) {
-    return await releaseCase(ctx.db, claimed.run, PARKED_MS, true)
+    return await releaseCase(ctx.db, claimed.run, { delayMs: PARKED_MS, isCounted: true })
   }
   await finishCase(ctx.db, toResult(claimed, planned, Math.round(performance.now() - startedMs)))
   ctx.changeNotices.add(organizationId, 'runs')

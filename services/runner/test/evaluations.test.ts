@@ -236,7 +236,7 @@ describe('an evaluation', () => {
     await finishCase(fixture.db, { ...first, ...late })
     const { run: second } = (await claimCase(fixture.db, 60_000))!
     await finishCase(fixture.db, { ...first, ...late })
-    await releaseCase(fixture.db, first, 0, false)
+    await releaseCase(fixture.db, first, { delayMs: 0, isCounted: false })
     expect([second.attempts, await claimCase(fixture.db, 60_000)]).toEqual([2, undefined])
     expect(await read(id)).toMatchObject({ done: 0 })
     await finishCase(fixture.db, { ...second, ...late, error: null })

@@ -167,7 +167,7 @@ export async function completeSetup(
     const { accountId, name } = await ensureAccount(tx, person)
     const used = {
       accountId,
-      userId: await makeOwner(tx, organizationId, accountId, person.email, name),
+      userId: await makeOwner(tx, { organizationId, accountId, email: person.email, name }),
       organizationId,
       name,
     }
@@ -188,10 +188,7 @@ export async function completeSetup(
  */
 async function makeOwner(
   tx: Transaction,
-  organizationId: string,
-  accountId: string,
-  email: string,
-  name: string,
+  { organizationId, accountId, email, name }: Omit<UsedLink, 'userId'> & { readonly email: string },
 ): Promise<string> {
   const { rows } = await tx.query<{ id: string; accountId: string | null }>(
     `SELECT id, account_id AS "accountId" FROM users u

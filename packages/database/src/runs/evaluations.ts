@@ -279,7 +279,11 @@ export async function finishCase(db: Db, result: CaseResult): Promise<void> {
  * Gives a case back, so that a process tries it after `delayMs`, unless the lease is lost. `isCounted`: as one of its
  * attempts.
  */
-export async function releaseCase(db: Db, { id, attempts }: ClaimedAttempt, delayMs: number, isCounted: boolean) {
+export async function releaseCase(
+  db: Db,
+  { id, attempts }: ClaimedAttempt,
+  { delayMs, isCounted }: { readonly delayMs: number; readonly isCounted: boolean },
+): Promise<void> {
   await db.pool.query(
     `UPDATE evaluation_results SET lease_until = clock_timestamp() + $3 * interval '1 ms', attempts = attempts - $4
      WHERE ${IS_LEASED}`,

@@ -19,9 +19,13 @@ export interface StoredLookup {
 /** What an agent may know of a look-up. */
 export type LookupForAgent = Pick<LookupOut, 'id' | 'name' | 'tools'>
 
-/** The values that a save writes. `headerValue` is encrypted: null removes it; undefined keeps the stored one. */
+/**
+ * The values that a save writes, in place of those of `version` (0: there were none). `headerValue` is encrypted: null
+ * removes it; undefined keeps the stored one.
+ */
 export interface LookupChange extends Omit<LookupIn, 'header_value'> {
   headerValue: Buffer | null | undefined
+  version: number
 }
 
 export type SaveLookupResult =
@@ -63,7 +67,7 @@ export async function listLookupsForAgent(db: Db, organizationId: string): Promi
 }
 
 /**
- * Saves the look-up if `seenVersion` is its version; 0 for a new one. Records an audit event if it is known who saves.
+ * Saves the look-up, if its version is still that of the change. Records an audit event if it is known who saves.
  * @throws QuotaExceededError
  */
 export async function saveLookup(
@@ -71,10 +75,9 @@ export async function saveLookup(
   organizationId: string,
   lookupId: string,
   change: LookupChange,
-  seenVersion: number,
   by?: AuditedBy,
 ): Promise<SaveLookupResult> {
-  const { name, kind, url, header_name: headerName = null, headerValue, tools } = change
+  const { name, kind, url, header_name: headerName = null, headerValue, tools, version } = change
   const where = [organizationId, lookupId]
   const values = [
     ...where,
@@ -91,7 +94,7 @@ export async function saveLookup(
       const on = { pool: client }
       const stored = `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND id = $2 FOR UPDATE`
       const [seen] = await queryRows<LookupOut>(on, stored, where)
-      if ((seen?.version ?? 0) !== seenVersion) return { kind: 'changed_meanwhile' }
+      if ((seen?.version ?? 0) !== version) return { kind: 'changed_meanwhile' }
       if (!seen) {
         // It may have been deleted while a server listed its tools. A deletion that begins meanwhile waits.
         const live = 'SELECT FROM organizations WHERE id = $1 AND deleted_at IS NULL FOR SHARE'

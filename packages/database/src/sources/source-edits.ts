@@ -78,8 +78,8 @@ export type SaveOutcome =
   | { kind: 'changed_meanwhile' }
   | { kind: 'name_taken' }
 
-/** The settings of a source that the contract does not name: its endpoint does not confirm them. */
-export type WebhookSourceSettings = Pick<WebhookSourceOut, 'approval'>
+/** Settings in place of those of `version`, which the contract does not name: the endpoint does not confirm them. */
+export type WebhookSourceSettings = Pick<WebhookSourceOut, 'approval' | 'version'>
 
 /** The organization's sources that are not deleted, sorted by name in code point order. */
 export async function listWebhookSources(db: Db, organizationId: string): Promise<WebhookSourceOut[]> {
@@ -175,15 +175,14 @@ export async function saveWebhookSource(
 }
 
 /**
- * Saves the settings of a source, if `seenVersion` is its version; a repeated call, whose settings are saved already,
+ * Saves the settings of a source, if its version is still theirs; a repeated call, whose settings are saved already,
  * writes nothing. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSourceSettings(
   db: Db,
   organizationId: string,
   sourceId: string,
-  { approval }: WebhookSourceSettings,
-  seenVersion: number,
+  { approval, version }: WebhookSourceSettings,
   by?: AuditedBy,
 ): Promise<Exclude<SaveOutcome, { kind: 'name_taken' }> | { kind: 'not_found' }> {
   const where = [organizationId, sourceId]
@@ -193,7 +192,7 @@ export async function saveWebhookSourceSettings(
     const stored = await find()
     if (!stored) return { kind: 'not_found' }
     if (stored.approval === approval) return { kind: 'saved', source: stored }
-    if (stored.version !== seenVersion) return { kind: 'changed_meanwhile' }
+    if (stored.version !== version) return { kind: 'changed_meanwhile' }
     // Another mode needs a first approval again.
     await client.query(
       `UPDATE webhook_sources SET approval = $3, approved_at = NULL, updated_at = now(), version = version + 1
@@ -224,11 +223,11 @@ function auditedValues({ name, description, endpoint_url, example_request_body, 
 }
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
-export async function confirmWebhookSource(db: Db, organizationId: string, sourceId: string, seenVersion: number) {
+export async function confirmWebhookSource(db: Db, organizationId: string, sourceId: string, version: number) {
   await db.pool.query(
     `UPDATE webhook_sources SET verified_at = now()
      WHERE organization_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL`,
-    [organizationId, sourceId, seenVersion],
+    [organizationId, sourceId, version],
   )
 }
 

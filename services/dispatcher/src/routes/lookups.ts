@@ -76,9 +76,9 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
     const headerValue = encryptGivenSecret(ctx.secrets, { organizationId, id: lookupId }, value)
     const actor = withQuota(readActor(organizationId, request), 'lookups', LOOKUPS_MAX)
     const by = withQuota(actor, 'lookup_bytes', LOOKUPS_MAX_BYTES)
-    const change = { ...values, headerValue, tools }
+    const change = { ...values, headerValue, tools, version }
     const saved = await withinQuota(
-      saveLookup(ctx.db, organizationId, lookupId, change, version, by),
+      saveLookup(ctx.db, organizationId, lookupId, change, by),
       `There can be at most ${LOOKUPS_MAX} look-ups, whose tools have ${LOOKUPS_MAX_BYTES / 1_048_576} MiB in all. Delete what is not needed.`,
     )
     if (saved.kind === 'changed_meanwhile') throw changed()

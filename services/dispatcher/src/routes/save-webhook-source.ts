@@ -156,7 +156,8 @@ function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<
 async function writeSettings(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut): Promise<OperationAnswer> {
   const { organizationId, sourceId, input, by } = save
   const { approval = stored.approval } = input
-  const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, { approval }, stored.version, by)
+  const settings = { approval, version: stored.version }
+  const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, settings, by)
   if (saved.kind !== 'saved') return answerToLostSave(ctx, save, await findStored(ctx, save))
   if (saved.source.version !== stored.version) ctx.changeNotices.add(organizationId, 'webhook_sources')
   return { status: 200, body: saved.source }

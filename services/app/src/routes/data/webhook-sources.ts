@@ -58,10 +58,9 @@ export function webhookSourceHandlers(ctx: AppServiceContext) {
     /** Saves what the endpoint does not confirm: that needs neither a request to it nor the key of the secret. */
     saveWebhookSourceSettings: async (request) => {
       const { principal, params } = request
-      const { version, ...settings } = request.body
       const { organizationId } = principal
-      const seen = toInternalVersion(version)
-      const saved = await saveWebhookSourceSettings(db, organizationId, params.source_id, settings, seen, request)
+      const settings = { ...request.body, version: toInternalVersion(request.body.version) }
+      const saved = await saveWebhookSourceSettings(db, organizationId, params.source_id, settings, request)
       const source = await read(principal, params.source_id)
       if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(source)
       if (saved.kind === 'saved') changeNotices.add(organizationId, 'webhook_sources')
