@@ -84,7 +84,7 @@ async function sendJob(
       )
       // What was not answered is asked for again by the process that continues.
       if (signal.aborted) break
-      const left = results.findIndex((result) => result === 'paused' || result === 'unavailable')
+      const left = results.findIndex((result) => result === 'paused' || result === 'unanswered')
       // The dispatcher sends those after it at most once, also when it is asked for them again.
       const answered = left === -1 ? results : results.slice(0, left)
       const notSent = answered.filter((result) => result === 'not_sent').length
@@ -103,7 +103,7 @@ async function sendJob(
 
 /**
  * Whether the payload was sent, with any outcome. Waits while the dispatcher is unavailable, or cannot send it for now,
- * until the turn of the job is over.
+ * until the turn of the job is over or the signal aborts.
  */
 async function resend(
   { dispatcher }: JobContext,
@@ -111,7 +111,7 @@ async function resend(
   { deliveryId, resendId }: LeasedResends['next'][number],
   signal: AbortSignal,
   turnEndsMs: number,
-): Promise<'sent' | 'not_sent' | 'paused' | 'unavailable'> {
+): Promise<'sent' | 'not_sent' | 'paused' | 'unanswered'> {
   const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
   while (!signal.aborted) {
     try {
@@ -121,11 +121,11 @@ async function resend(
       if (!(error instanceof ApiError)) throw error
       if (['source_paused', 'organization_suspended'].includes(error.code)) return 'paused'
       if (error.status < 500) return 'not_sent'
-      if (performance.now() >= turnEndsMs) return 'unavailable'
+      if (performance.now() >= turnEndsMs) break
       await pauseSecond(signal)
     }
   }
-  return 'sent'
+  return 'unanswered'
 }
 
 async function pauseSecond(signal: AbortSignal): Promise<void> {
