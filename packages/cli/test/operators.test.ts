@@ -450,7 +450,7 @@ test('wf people erase finds the addresses that the person had before, and was to
   const token = await linkTo('bob@second.test')
   const visitor = { principal: { address: '192.0.2.1', userAgent: null }, requestId: 'r' }
   const checked = { accountId: accountId!, passwordHash: 'hash' }
-  expect(await acceptEmail(db, token, (await findOneTimeLink(db, token))!, checked, visitor)).toMatchObject({ userId })
+  expect(await acceptEmail(db, (await findOneTimeLink(db, token))!, checked, visitor)).toMatchObject({ userId })
   const done = await wf('people', 'erase', 'bob@second.test', '--yes')
   expect(done).toMatchObject({ exitStatus: 0, stderr: '' })
   const { rows } = await db.pool.query(`SELECT action, target_name, changes FROM audit_events

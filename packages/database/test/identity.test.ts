@@ -26,7 +26,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   const setup = await storage.createSetupLink(db, null)
   const link = (await storage.findOneTimeLink(db, setup))!
   const ada = { name: 'Ada', email: 'ada@acme.test', passwordHash: 'x', oidc: { issuer: 'i', subject: 's' } }
-  const owner = (await storage.completeSetup(db, setup, link, ada, 'Acme', visitor)) as storage.UsedLink
+  const owner = (await storage.completeSetup(db, link, ada, 'Acme', visitor)) as storage.UsedLink
   expect(await storage.hasAccounts(db)).toBe(true)
   await storage.findAccountById(db, owner.accountId)
   await storage.findAccountByOidc(db, 'i', 's')
@@ -45,16 +45,16 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
 
   const id = storage.newId()
   await storage.createUser(db, { id, email: 'bo@acme.test', first_name: '', last_name: '', role: 'member' }, request)
-  const invitation = await storage.createUserLink(db, id, { kind: 'invitation' }, allow, request)
+  const made = await storage.createUserLink(db, id, { kind: 'invitation' }, allow, request)
   const invited = (await storage.findInvitation(db, 'BO@acme.test'))!
   const bo = { name: 'Bo', email: 'bo@acme.test', passwordHash: 'x' }
-  await storage.acceptInvitation(db, (invitation as { token: string }).token, invited, bo, visitor)
+  await storage.acceptInvitation(db, { ...invited, token: (made as { token: string }).token }, bo, visitor)
   const reset = (await storage.createUserLink(db, id, { kind: 'reset' }, allow, request)) as { token: string }
-  await storage.acceptReset(db, reset.token, (await storage.findOneTimeLink(db, reset.token))!, 'z', visitor)
+  await storage.acceptReset(db, (await storage.findOneTimeLink(db, reset.token))!, 'z', visitor)
   const change = { kind: 'email', email: 'bo@globex.test' } as const
   const email = (await storage.createUserLink(db, id, change, allow, request)) as { token: string }
   const emailLink = (await storage.findOneTimeLink(db, email.token))!
-  await storage.acceptEmail(db, email.token, emailLink, { accountId: emailLink.accountId!, passwordHash: 'z' }, visitor)
+  await storage.acceptEmail(db, emailLink, { accountId: emailLink.accountId!, passwordHash: 'z' }, visitor)
   await storage.findUserById(db, user.organizationId, id)
   await storage.findUserByEmail(db, user.organizationId, 'BO@globex.test')
   await storage.findAccountByUser(db, id)
@@ -183,7 +183,7 @@ describe('a process whose time of day is wrong', () => {
     const link = (await storage.findOneTimeLink(db, token))!
     expect(link).toBeDefined()
     const person = { name: 'Eve', email: `eve${hours}@acme.test`, passwordHash: 'x' }
-    const used = (await storage.completeSetup(db, token, link, person, 'Clocks', visitor)) as storage.UsedLink
+    const used = (await storage.completeSetup(db, link, person, 'Clocks', visitor)) as storage.UsedLink
     const membership = { id: used.organizationId, userId: used.userId }
     const signIn = await storage.signIn(db, { id: used.accountId, name: 'Eve' }, membership, 'password', visitor)
     const user = (await storage.findSignedInUser(db, signIn!))!

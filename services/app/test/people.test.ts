@@ -459,8 +459,8 @@ describe('A reset link', () => {
       // The person's password was checked before both: only the transactions decide.
       const checked = { accountId, passwordHash: passwordHash! }
       const [byAdmin, joined] = await Promise.all([
-        acceptReset(app.db, reset, links[0]!, 'of the admin', VISITOR),
-        acceptInvitation(app.db, invitation, links[1]!, checked, VISITOR),
+        acceptReset(app.db, links[0]!, 'of the admin', VISITOR),
+        acceptInvitation(app.db, links[1]!, checked, VISITOR),
       ])
       const ended = [byAdmin ? 'reset' : 'no reset', typeof joined === 'object' ? 'joined' : joined]
       expect([

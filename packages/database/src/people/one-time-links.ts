@@ -26,6 +26,7 @@ import { EMAIL_KEY, emailKeyOf, inUsersTransaction } from './users.ts'
 
 /** A link that can be used, and what it is for. */
 export interface OneTimeLink {
+  readonly token: string
   readonly kind: 'setup' | 'invitation' | 'reset' | 'email'
   /** Null: setup creates the organization. */
   readonly organizationId: string | null
@@ -37,6 +38,9 @@ export interface OneTimeLink {
   readonly newEmail: string | null
   readonly expiresAt: Date
 }
+
+/** An invitation to accept; without the token of its link if a provider has verified the email address of its user. */
+export type Invitation = Pick<OneTimeLink, 'organizationId' | 'user'> & { readonly token: string | null }
 
 const IS_OPEN = 'used_at IS NULL AND revoked_at IS NULL AND expires_at > now()'
 
@@ -75,6 +79,7 @@ export async function findOneTimeLink(db: Database, token: string): Promise<OneT
   if (!link) return undefined
   const { kind, organizationId, organization, user, newEmail, expiresAt } = link
   return {
+    token,
     kind: kind as OneTimeLink['kind'],
     organizationId,
     organizationName: organization?.name ?? null,
@@ -150,7 +155,6 @@ async function orNotUsed<Result>(work: Promise<Result>): Promise<Result | 'email
  */
 export async function completeSetup(
   db: Database,
-  token: string,
   link: OneTimeLink,
   person: LinkPerson & { readonly email: string },
   organizationName: string,
@@ -159,7 +163,7 @@ export async function completeSetup(
   const organizationId = link.organizationId ?? newId()
   const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
     await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
-    if (!(await consumeLink(tx, token))) return undefined
+    if (!(await consumeLink(tx, link.token))) return undefined
     await revokeLinks(tx, { kind: 'setup', organizationId: null })
     if (link.organizationId === null) {
       await tx.prisma.organization.create({ data: { id: organizationId, name: organizationName } })
@@ -217,18 +221,13 @@ async function makeOwner(
   return user.id
 }
 
-/**
- * Accepts an invitation as a person who is new or has an account. Without a token, uses the user's open invitation: an
- * OpenID Connect provider has verified the email address.
- */
+/** Accepts an invitation as a person who is new or has an account. */
 export async function acceptInvitation(
   db: Database,
-  token: string | null,
-  link: Pick<OneTimeLink, 'organizationId' | 'user'>,
+  { token, organizationId, user }: Invitation,
   person: LinkPerson,
   { principal: { address }, requestId }: VisitorRequest,
 ): Promise<UsedLink | NotUsed> {
-  const { organizationId, user } = link
   if (organizationId === null || !user) return undefined
   const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
     const isUsed = token === null ? await consumeInvitation(tx, user.id) : await consumeLink(tx, token)
@@ -266,7 +265,6 @@ async function consumeInvitation(tx: Transaction, userId: string): Promise<boole
  */
 export async function acceptReset(
   db: Database,
-  token: string,
   link: OneTimeLink,
   passwordHash: string,
   visitor: VisitorRequest,
@@ -275,7 +273,7 @@ export async function acceptReset(
   if (organizationId === null || !user || accountId === null) return undefined
   return await inPrismaTransaction(db, async (tx) => {
     const account = await lockAccount(tx, accountId)
-    const consumed = account && (await consumeLink(tx, token))
+    const consumed = account && (await consumeLink(tx, link.token))
     if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'reset'))) return undefined
     await setPassword(tx, accountId, passwordHash)
     await tx.prisma.signIn.deleteMany({ where: { accountId } })
@@ -305,7 +303,6 @@ async function recordUse(
  */
 export async function acceptEmail(
   db: Database,
-  token: string,
   link: OneTimeLink,
   { accountId, passwordHash }: CheckedAccount,
   visitor: VisitorRequest,
@@ -321,7 +318,7 @@ export async function acceptEmail(
       [accountId],
     )
     const account = await lockAccount(tx, accountId)
-    const consumed = account && (await consumeLink(tx, token))
+    const consumed = account && (await consumeLink(tx, link.token))
     if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'email'))) return undefined
     if (account.passwordHash !== passwordHash) throw new PasswordChangedError()
     await tx.prisma.account.update({
@@ -349,10 +346,7 @@ export async function acceptEmail(
  * An open invitation of an email address. The addresses are compared ignoring case, but not folded: who controls `weiß`
  * need not be the person of `weiss`.
  */
-export async function findInvitation(
-  db: Db,
-  email: string,
-): Promise<Pick<OneTimeLink, 'organizationId' | 'user'> | undefined> {
+export async function findInvitation(db: Db, email: string): Promise<Invitation | undefined> {
   const { rows } = await db.pool.query<{ organizationId: string; id: string; email: string; role: Role; name: string }>(
     `SELECT u.organization_id AS "organizationId", u.id, u.email, u.role, trim(u.first_name || ' ' || u.last_name) AS name
      FROM one_time_links l JOIN users u ON u.id = l.user_id
@@ -365,7 +359,7 @@ export async function findInvitation(
   const found = rows.find((invited) => isSameIgnoringCase(invited.email, email))
   if (!found) return undefined
   const { organizationId, ...user } = found
-  return { organizationId, user }
+  return { token: null, organizationId, user }
 }
 
 /**

@@ -157,7 +157,7 @@ async function acceptWithIdentity(
   const person = known
     ? { accountId: known.id, passwordHash: known.passwordHash }
     : { name: name ?? (invitation.user.name || email), email, passwordHash: null, oidc: { issuer, subject } }
-  const used = await acceptInvitation(ctx.db, null, invitation, person, request)
+  const used = await acceptInvitation(ctx.db, invitation, person, request)
   // The person may have accepted another invitation at the same moment.
   if (typeof used === 'string') return await findAccountByOidc(ctx.db, issuer, subject)
   if (!used) return undefined

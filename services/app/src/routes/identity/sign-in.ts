@@ -61,7 +61,7 @@ export function signInHandlers(ctx: AppServiceContext) {
       const link = await findLink(ctx, token, 'setup')
       const words = [link.organizationName ?? organizationName, email]
       const person = await checkPerson(ctx, request, { email, name, password, words })
-      const used = await completeSetup(ctx.db, token, link, { ...person, email }, organizationName, request)
+      const used = await completeSetup(ctx.db, link, { ...person, email }, organizationName, request)
       return await signInWithLink(ctx, used, request)
     },
     acceptLink: async (request) => {
@@ -78,28 +78,28 @@ async function useLink(
 ): Promise<Awaited<ReturnType<typeof acceptInvitation>>> {
   const { kind, user } = link
   if (!user) throw linkNotUsable()
-  const { token, name, password } = request.body
+  const { name, password } = request.body
   const { email } = user
   const words = [link.organizationName ?? '', email]
   if (password === undefined) {
     const person = kind === 'invitation' && (await findPersonOfProvider(ctx, request.principal, email))
     if (!person) throw invalidFields([{ field: 'password', code: 'missing', message: 'is required' }])
-    return await acceptInvitation(ctx.db, token, link, person, request)
+    return await acceptInvitation(ctx.db, link, person, request)
   }
   switch (kind) {
     case 'invitation': {
       const person = await checkPerson(ctx, request, { email, name: name ?? (user.name || email), password, words })
-      return await acceptInvitation(ctx.db, token, link, person, request)
+      return await acceptInvitation(ctx.db, link, person, request)
     }
     case 'reset': {
       const passwordHash = await hashNewPassword(request.principal, 'password', password, words)
-      return await acceptReset(ctx.db, token, link, passwordHash, request)
+      return await acceptReset(ctx.db, link, passwordHash, request)
     }
     case 'email': {
       const account = link.accountId === null ? undefined : await findAccountById(ctx.db, link.accountId)
       if (!account) throw linkNotUsable()
       const { id: accountId, passwordHash } = await checkAccount(ctx, request, account.email, password)
-      const used = await acceptEmail(ctx.db, token, link, { accountId, passwordHash }, request)
+      const used = await acceptEmail(ctx.db, link, { accountId, passwordHash }, request)
       if (used !== 'email_taken' || link.newEmail === null) return used
       await countProbe(ctx, request, link.newEmail)
       throw new ApiError('email_taken', 'This email address is used already. Ask for a link with another one.')
