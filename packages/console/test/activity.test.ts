@@ -540,6 +540,31 @@ test('the page of a run shows admins what its model was asked, and everybody why
   await ofMember.getByText('1 min 0 s').first().waitFor()
 })
 
+test('a remark in the timeline of a run is no warning', async () => {
+  const { page, runId } = await openFilled()
+  const notes = ['files_attached', 'no_rule_matched', 'history_halved', 'of_an_earlier_release'].map((code) => ({
+    code,
+    text: 'As noted.',
+  }))
+  await service.db.pool.query(
+    `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+     SELECT $1, 1000 + number, 'note', data, 1 FROM unnest($2::json[]) WITH ORDINALITY AS note (data, number)`,
+    [runId, notes],
+  )
+  await show(page, `/runs/${runId}`)
+  const entries = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: 'As noted.' })
+  await entries.first().waitFor()
+  const shown = await entries.evaluateAll((items) =>
+    items.map((item) => [item.className, item.querySelector('h3')?.textContent]),
+  )
+  expect(shown).toEqual([
+    ['quiet', 'Files attached'],
+    ['quiet', 'No rule matched'],
+    ['warn', 'History halved'],
+    ['warn', 'of an earlier release'],
+  ])
+})
+
 /** Inserts newer runs that have succeeded, each in a session of its own. */
 async function insertRuns(workflowId: string, count: number): Promise<void> {
   await service.db.pool.query(

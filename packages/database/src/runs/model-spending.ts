@@ -1,3 +1,4 @@
+import type { NoteCode } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Connection, type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { recordAuditEvent } from '../organizations/index.ts'
@@ -154,8 +155,7 @@ async function spend(
   return nearly
 }
 
-/** The note of a run that waits because a budget is spent. */
-export const BUDGET_SPENT_NOTE = 'budget_spent'
+const SPENT_NOTE: NoteCode = 'budget_spent'
 
 /** Sessions of one statement. */
 const MAX_WOKEN = 1_000
@@ -177,7 +177,7 @@ export async function wakeSpentSessions(
          AND session.waiting_since > now() AND session.lease_owner IS NULL AND session.paused_source_id IS NULL
          AND run.status = 'queued' AND ($2::uuid IS NULL OR run.workflow_id = $2)
          AND EXISTS (
-           SELECT FROM run_steps WHERE run_id = run.id AND kind = 'note' AND data ->> 'code' = '${BUDGET_SPENT_NOTE}'
+           SELECT FROM run_steps WHERE run_id = run.id AND kind = 'note' AND data ->> 'code' = '${SPENT_NOTE}'
          )
        LIMIT ${MAX_WOKEN} FOR NO KEY UPDATE OF session SKIP LOCKED
      ))`,

@@ -1,3 +1,4 @@
+import { type NoteCode, toNote } from '@workflow-service/contract'
 import { type Db, inTransaction } from '../connection/index.ts'
 import type { Lease } from '../deliveries/index.ts'
 import { PAUSE_DAYS } from '../sources/index.ts'
@@ -12,8 +13,7 @@ export interface PausedDelivery {
   readonly position: number
 }
 
-/** The note of a run that waits for a paused source. */
-const SOURCE_PAUSED_NOTE = 'source_paused'
+const PAUSED_NOTE: NoteCode = 'source_paused'
 
 /**
  * Parks a run until its source is resumed, for 3 days at most since it first waited for this payload: in one
@@ -44,7 +44,7 @@ export async function parkForSource(
       `SELECT until, until <= now() AS "isOver", is_new AS "isNew" FROM (
          SELECT coalesce(min(created_at), now()) + interval '${PAUSE_DAYS} days' AS until, count(*) = 0 AS is_new
          FROM run_steps
-         WHERE run_id = $1 AND kind = 'note' AND data->>'code' = '${SOURCE_PAUSED_NOTE}' AND position > coalesce(
+         WHERE run_id = $1 AND kind = 'note' AND data->>'code' = '${PAUSED_NOTE}' AND position > coalesce(
            (SELECT max(position) FROM run_steps WHERE run_id = $1 AND kind = 'tool_result'), -1
          )
        ) AS wait`,
@@ -57,7 +57,7 @@ export async function parkForSource(
       const text = `${source.name} is paused. The run waits until it is resumed, at latest until ${time} UTC.`
       await client.query(
         `INSERT INTO run_steps (run_id, position, kind, data, epoch) VALUES ($1, $2, 'note', $3, $4)`,
-        [runId, position, JSON.stringify({ code: SOURCE_PAUSED_NOTE, text }), lease.epoch],
+        [runId, position, JSON.stringify(toNote(PAUSED_NOTE, text).data), lease.epoch],
       )
     }
     await client.query(

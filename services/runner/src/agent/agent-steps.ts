@@ -1,9 +1,12 @@
-import type {
-  JournalStep,
-  NewJournalStep,
-  ToolCallError,
-  ToolCallStep,
-  ToolResultStep,
+import {
+  isNote,
+  type JournalStep,
+  type NewJournalStep,
+  type NoteCode,
+  type ToolCallError,
+  type ToolCallStep,
+  type ToolResultStep,
+  toNote,
 } from '@workflow-service/contract'
 import type { AgentRun } from './agent.ts'
 
@@ -29,8 +32,8 @@ export function openAgentSteps(run: AgentRun) {
     },
     /** Adds a step that is in the journal already. */
     adopt: (step: NewJournalStep): void => void all.push(step),
-    note: (code: string, text: string) => append({ kind: 'note', data: { code, text } }),
-    hasNote: (code: string) => all.some((step) => step.kind === 'note' && step.data.code === code),
+    note: (code: NoteCode, text: string) => append(toNote(code, text)),
+    hasNote: (code: NoteCode) => all.some((step) => isNote(step, code)),
   }
 }
 

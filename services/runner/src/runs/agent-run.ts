@@ -1,4 +1,4 @@
-import { APPROVAL_DAYS, type DeliveryIn, type JournalStep } from '@workflow-service/contract'
+import { APPROVAL_DAYS, type DeliveryIn, describeNote, type JournalStep } from '@workflow-service/contract'
 import { type ClaimedRun, PAUSE_DAYS, serializeStep, type SourceForAgent } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
 import type { AgentRun, DeliveryCall, DeliveryResult } from '../agent/agent.ts'
@@ -7,9 +7,6 @@ import type { ActiveLease } from './active-lease.ts'
 import type { DispatcherClient, DispatcherResult } from './dispatcher-client.ts'
 import type { RunJournal } from './journal.ts'
 import type { StoredRun } from './run-store.ts'
-
-/** Notes that executeRun writes. The agent does not see them: it resumes from its own steps only. */
-export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_failed' } as const
 
 export interface Attempt {
   readonly dispatcher: Omit<DispatcherClient, 'close'>
@@ -29,12 +26,12 @@ export function createAgentRun(attempt: Attempt): AgentRun {
   const { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt, claimedAt } = run
   /** The sources of the last `listSources`, unless they are many or large. */
   let smallSources: readonly SourceForAgent[] | null = null
-  const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
 
   return {
     ...stored,
     run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt, claimedAt },
-    steps: steps.filter((step) => step.kind !== 'note' || !attemptNotes.includes(step.data.code)),
+    // The agent resumes from its own steps only.
+    steps: steps.filter(({ kind, data }) => kind !== 'note' || !describeNote(data.code)?.isOfAttempt),
     signal: lease.signal,
     abort: lease.abort,
     listSources: async () => {

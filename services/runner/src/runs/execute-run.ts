@@ -1,4 +1,4 @@
-import { type JournalStep, toStorableText } from '@workflow-service/contract'
+import { isNote, type JournalStep, toStorableText } from '@workflow-service/contract'
 import { type ClaimedRun, MAX_RUN_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
 import {
   backoff,
@@ -12,7 +12,7 @@ import type { Agent, DeliveryResult } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
 import { LeaseLostError, RunError, RunInterruptedError, RunParkedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
-import { ATTEMPT_NOTES, createAgentRun } from './agent-run.ts'
+import { createAgentRun } from './agent-run.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
 import { openJournal } from './journal.ts'
 import type { RunStore } from './run-store.ts'
@@ -92,8 +92,8 @@ async function runAttempts(
   }
   const resumed = `Resumed (attempt ${run.attempts}), after `
   // Once for each wait: one for the next month is interrupted every 10 minutes.
-  if (!run.isFirst && !isNote(steps.at(-1), ATTEMPT_NOTES.resumed, resumed)) {
-    await journal.appendNote(ATTEMPT_NOTES.resumed, `${resumed}${steps.length} steps`)
+  if (!run.isFirst && !isResumedNote(steps.at(-1), resumed)) {
+    await journal.appendNote('taken_up_again', `${resumed}${steps.length} steps`)
   }
 
   let { attempts } = run
@@ -114,7 +114,7 @@ async function runAttempts(
       runnerMetrics.attemptsFailed.inc()
       const message = toErrorText(error instanceof Error ? error.message : String(error))
       if (attempts >= MAX_RUN_ATTEMPTS) throw new RunError('internal_error', message)
-      await journal.appendNote(ATTEMPT_NOTES.failed, `Attempt ${attempts} failed: ${message}`)
+      await journal.appendNote('attempt_failed', `Attempt ${attempts} failed: ${message}`)
     }
     await sleep(nextDelayMs(), lease.signal)
     attempts = await stored.countAttempt()
@@ -122,8 +122,8 @@ async function runAttempts(
   }
 }
 
-function isNote(step: JournalStep | undefined, code: string, beginning: string): boolean {
-  return step?.kind === 'note' && step.data.code === code && step.data.text.startsWith(beginning)
+function isResumedNote(step: JournalStep | undefined, beginning: string): boolean {
+  return step?.kind === 'note' && isNote(step, 'taken_up_again') && step.data.text.startsWith(beginning)
 }
 
 /** Whether the run has sent a payload, or waited for a person. */

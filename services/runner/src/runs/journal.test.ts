@@ -15,6 +15,6 @@ test('a journal leaves no gap where a write failed, and appends after the steps 
   expect(await journal.readSteps()).toHaveLength(2)
   await expect(journal.append([note('bad')])).rejects.toThrow('cannot be stored')
   await journal.append([note('three'), note('four')])
-  await journal.appendNote('test', 'five')
+  await journal.appendNote('attempt_failed', 'five')
   expect(positions).toEqual([2, 2, 4])
 })

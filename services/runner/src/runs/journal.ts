@@ -1,4 +1,10 @@
-import type { JournalStep, NewJournalStep, RunJournalState } from '@workflow-service/contract'
+import {
+  type JournalStep,
+  type NewJournalStep,
+  type NoteCode,
+  type RunJournalState,
+  toNote,
+} from '@workflow-service/contract'
 import type { StoredRun } from './run-store.ts'
 
 /** The journal of a run under way (contract README, "The journal"). */
@@ -65,6 +71,6 @@ export function openJournal(
      * @throws LeaseLostError when the lease is lost; nothing was written then.
      */
     append,
-    appendNote: (code: string, text: string) => append([{ kind: 'note', data: { code, text } }]),
+    appendNote: (code: NoteCode, text: string) => append([toNote(code, text)]),
   }
 }

@@ -1,4 +1,5 @@
 import type { NewJournalStep, RunDetailOut, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import { describeNote } from '@workflow-service/contract/journal-notes'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../../components/icons.tsx'
 import { Section } from '../../components/page.tsx'
@@ -65,23 +66,6 @@ function Event({ run, at, event }: { run: RunDetailOut; at: string; event: Timel
   )
 }
 
-const NOTES: Record<string, string> = {
-  payload_filled: 'The agent filled in the payload',
-  history_shortened: 'History shortened',
-  summary_failed: 'Earlier runs not summarized',
-  sources_selected: 'Webhook sources of the run',
-  ended_without_call: 'Ended without saying so',
-  model_retry: 'Model asked again',
-  model_limited: 'Model limits requests',
-  run_parked: 'Waits for the model',
-  source_paused: 'Waits for a paused source',
-  model_fallback: 'Another model continues',
-  budget_spent: 'Waits for the next budget',
-  taken_up_again: 'Continued by another runner',
-  attempt_failed: 'Attempt failed',
-}
-/** Notes that need no attention. */
-const REMARKS = new Set(['payload_filled', 'history_shortened', 'summary_failed', 'sources_selected', 'taken_up_again'])
 const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
 
 /** A step of the journal as an event. Null for one that another event shows. */
@@ -119,8 +103,8 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
     case 'note': {
       // The reason of the failure is above the timeline.
       if (run.error?.startsWith(`${data.code}: `)) return null
-      const title = NOTES[data.code] ?? data.code.replaceAll('_', ' ')
-      return { icon: 'info', tone: REMARKS.has(data.code) ? 'quiet' : 'warn', title, note: inWords(data.text) }
+      const { title, isRemark } = describeNote(data.code) ?? { title: data.code.replaceAll('_', ' ') }
+      return { icon: 'info', tone: isRemark ? 'quiet' : 'warn', title, note: inWords(data.text) }
     }
   }
 }

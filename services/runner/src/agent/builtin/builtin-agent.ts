@@ -3,6 +3,7 @@ import {
   type NewJournalStep,
   PAYLOAD_MAX_BYTES,
   readDescription,
+  toNote,
 } from '@workflow-service/contract'
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
@@ -83,10 +84,10 @@ async function planByDescription(agentRun: AgentRun, sources: readonly SourceNam
     freeBytes -= bytes
     payloads.push({ source: name, example, filled })
     const delivery = { id: newDeliveryId(), source_id: id, source_name: name, payload: filled.payload }
-    steps.push(
-      { kind: 'note', data: { code: 'payload_filled', text: `${name}: ${formatFilled(filled.payload)}` } },
-      { kind: 'tool_call', data: { call_id: `${BUILTIN}-${payloads.length}`, tool: BUILTIN, delivery } },
-    )
+    steps.push(toNote('payload_filled', `${name}: ${formatFilled(filled.payload)}`), {
+      kind: 'tool_call',
+      data: { call_id: `${BUILTIN}-${payloads.length}`, tool: BUILTIN, delivery },
+    })
   }
   await inTurn(organizationId, () => refuseIncomplete(context, payloads))
   return steps

@@ -1,9 +1,9 @@
-import { BUDGET_SPENT_NOTE } from '@workflow-service/database'
+import { isNote } from '@workflow-service/contract'
 import { backoff } from '@workflow-service/service-kit'
 import { NOT_AVAILABLE, RunError, RunParkedError } from '../../run-errors.ts'
 import { ModelError, type ModelErrorCode } from './model-error.ts'
 import type { ModelAnswer, ModelQuestion } from './model-question.ts'
-import { FALLBACK, type ModelClock, type ModelRun, PARK_AFTER_MS } from './model-run.ts'
+import { type ModelClock, type ModelRun, PARK_AFTER_MS } from './model-run.ts'
 import type { AnswerCost } from './spending.ts'
 
 /** Requests for one answer while the API gives unreadable ones, before the run fails. */
@@ -29,9 +29,6 @@ export class ModelOutageError extends Error {
 
 /** Errors that only the operator can repair: another model may work. */
 const BROKEN: ReadonlySet<ModelErrorCode> = new Set(['model_unauthorized', 'model_quota_exceeded', 'model_not_found'])
-
-/** Codes of the journal's notes about requests that are repeated. */
-const NOTES = { retry: 'model_retry', limited: 'model_limited', parked: 'run_parked' }
 
 /**
  * Asks the model of the run for one answer, and repeats the request while that may help. `latencyMs` is the time of the
@@ -82,7 +79,7 @@ export async function askWithRetries(
     if (unreadable === MAX_UNREADABLE) throw new RunError(code, `${message} (gave up after ${MAX_UNREADABLE} requests)`)
     const delayMs = Math.round(nextDelayMs())
     const next = `The next request follows in ${formatSeconds(delayMs)} (${unreadable + 1} of ${MAX_UNREADABLE}).`
-    await steps.note(NOTES.retry, `${message}. ${next}`)
+    await steps.note('model_retry', `${message}. ${next}`)
     await clock.sleep(delayMs, run.signal)
   }
 }
@@ -113,7 +110,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
     const parkedMs = Math.round(Math.min(delayMs, leftMs))
     const until = new Date(clock.now() + parkedMs).toISOString().slice(0, 19).replace('T', ' ')
     const text = `${why}. The run waits, and continues at ${until} UTC or a little later.`
-    await steps.note(NOTES.parked, text)
+    await steps.note('run_parked', text)
     throw new RunParkedError(why, parkedMs)
   }
   const givenUp = (firstMs: number): RunError =>
@@ -155,7 +152,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
       if (!fallback && clock.monotonic() + delayMs > sinceMs + maxWaitMs) throw givenUp(sinceMs)
       if ((isLimited || waited.parks === 0) && inSlotMs + delayMs <= maxInSlotMs) {
         const text = `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`
-        await steps.note(isLimited ? NOTES.limited : NOTES.retry, text)
+        await steps.note(isLimited ? 'model_limited' : 'model_retry', text)
         return await sleepInSlot(delayMs)
       }
       const growingMs = Math.min(FIRST_PARK_MS * 2 ** waited.parks, MAX_PARK_MS)
@@ -170,16 +167,13 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
  */
 function findWait(all: ModelRun['steps']['all']): { readonly since: Date | null; readonly parks: number } {
   const begin = all.findLastIndex(
-    ({ kind, data }) =>
-      kind === 'model_answer' || (kind === 'note' && [FALLBACK, BUDGET_SPENT_NOTE].includes(data.code)),
+    (step) => step.kind === 'model_answer' || isNote(step, 'model_fallback', 'budget_spent'),
   )
-  const notes = all
-    .slice(begin + 1)
-    .filter((step) => step.kind === 'note' && Object.values(NOTES).includes(step.data.code))
+  const notes = all.slice(begin + 1).filter((step) => isNote(step, 'model_retry', 'model_limited', 'run_parked'))
   const [first] = notes
   return {
     since: first && 'createdAt' in first ? first.createdAt : null,
-    parks: notes.filter(({ data }) => 'code' in data && data.code === NOTES.parked).length,
+    parks: notes.filter((step) => isNote(step, 'run_parked')).length,
   }
 }
 

@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto'
 import {
   END_RUN,
   fitRunPrompt,
+  isNote,
   listToolCalls,
   type MessageStep,
   type ModelAnswerStep,
   type NewJournalStep,
   type RunPrompt,
   type ToolCallPart,
+  toNote,
   truncateText,
 } from '@workflow-service/contract'
 import { formatSystemText } from '@workflow-service/contract/system-text'
@@ -26,15 +28,7 @@ import { ModelError, unreadableKey } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
-import {
-  FALLBACK,
-  listAnswers,
-  listPaid,
-  type ModelClock,
-  type ModelRun,
-  systemClock,
-  type UsableModel,
-} from './model-run.ts'
+import { listAnswers, listPaid, type ModelClock, type ModelRun, systemClock, type UsableModel } from './model-run.ts'
 import { createToolbox, pathOf, runReadingTool, SEND_AGAIN } from './model-tools.ts'
 import {
   failUnlessSuccessful,
@@ -47,22 +41,12 @@ import {
 import { MODEL_PROVIDERS } from './providers.ts'
 import { selectSources } from './select-sources.ts'
 import { deliver, listUncertain, sendAgain } from './send-payload.ts'
-import {
-  type EarlierRuns,
-  findSummary,
-  findUnsummarized,
-  formatHistory,
-  readEarlierRuns,
-  SUMMARY_FAILED,
-} from './session-history.ts'
+import { type EarlierRuns, findSummary, findUnsummarized, formatHistory, readEarlierRuns } from './session-history.ts'
 import { costOfNextAnswer } from './spending.ts'
 import { summarizeSession } from './summarize-session.ts'
 
 /** Model answers per run at most. */
 export const MAX_TURNS = 20
-
-/** The note of a run whose prompt was too long. */
-const HISTORY_HALVED = 'history_halved'
 
 export interface AgentHooks {
   /** Called after an answer or a summary was written to the journal. */
@@ -173,7 +157,7 @@ function fingerprint(account: unknown): string {
 
 /** The model that gives the next answer: the chosen one, or the fallback with which the run continued last. */
 function findModel(first: UsableModel, { all }: AgentSteps): UsableModel {
-  const name = all.findLast((step) => step.kind === 'note' && step.data.code === FALLBACK)?.data
+  const name = all.findLast((step) => isNote(step, 'model_fallback'))?.data
   for (let each: UsableModel | undefined = first; each; each = each.fallback) {
     if (name && 'model' in name && each.config.name === name.model) return each
   }
@@ -184,7 +168,7 @@ function findModel(first: UsableModel, { all }: AgentSteps): UsableModel {
 async function continueWith(ctx: ModelRun, fallback: UsableModel, { message }: Error): Promise<ModelRun> {
   const { name } = fallback.config
   const text = `${message}. The run continues with ${name} in place of ${ctx.config.name}.`
-  await ctx.steps.append({ kind: 'note', data: { code: FALLBACK, text, model: name } })
+  await ctx.steps.append(toNote('model_fallback', text, { model: name }))
   ctx.log('warn', 'model.fallback_used', { fallback: name })
   return { ...ctx, ...fallback }
 }
@@ -215,7 +199,7 @@ async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]) {
     again: listUncertain(steps.all),
     lookups: sources.lookups,
   })
-  const isHalved = steps.hasNote(HISTORY_HALVED)
+  const isHalved = steps.hasNote('history_halved')
   const instructions = await readInstructions(ctx)
   const earlier = await readHistory(ctx, instructions)
   const history = formatHistory(earlier, { budgetTokens: config.historyTokens, isHalved })
@@ -236,7 +220,7 @@ async function readHistory(ctx: ModelRun, instructions: Instructions | undefined
   const { run, steps, config } = ctx
   const readRuns = () => readEarlierRuns(run, findSummary(steps.all))
   const earlier = await readRuns()
-  const isDecided = listAnswers(steps).length > 0 || findSummary(steps.all) || steps.hasNote(SUMMARY_FAILED)
+  const isDecided = listAnswers(steps).length > 0 || findSummary(steps.all) || steps.hasNote('summary_failed')
   const unsummarized = isDecided ? undefined : findUnsummarized(earlier, config)
   if (!unsummarized) return earlier
   // The first step of every run: by it, another agent or release knows that a model began the run.
@@ -251,7 +235,7 @@ function findMessage({ all }: AgentSteps): MessageStep | undefined {
 }
 
 function isPreparation(step: AgentSteps['all'][number]): boolean {
-  return step.kind === 'note' ? step.data.code === SUMMARY_FAILED : ['message', 'session_summary'].includes(step.kind)
+  return isNote(step, 'summary_failed') || ['message', 'session_summary'].includes(step.kind)
 }
 
 function toMessage({ run, config }: ModelRun, instructions: Instructions | undefined): NewJournalStep {
@@ -267,12 +251,12 @@ function firstSteps(
   const steps: NewJournalStep[] = findMessage(ctx.steps) ? [] : [toMessage(ctx, instructions)]
   if (shownRuns < totalRuns) {
     const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed ${ctx.config.historyTokens} tokens.`
-    steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
+    steps.push(toNote('history_shortened', text))
   }
-  if (reason !== null) steps.push({ kind: 'note', data: { code: 'sources_selected', text: reason } })
+  if (reason !== null) steps.push(toNote('sources_selected', reason))
   if (attached.length > 0) {
     const text = `The model reads the files ${attached.map((file) => JSON.stringify(pathOf(file))).join(', ')}.`
-    steps.push({ kind: 'note', data: { code: 'files_attached', text } })
+    steps.push(toNote('files_attached', text))
   }
   return steps
 }
@@ -337,9 +321,9 @@ async function halveHistory(
   { history }: ModelPrompt,
   { code, message }: ModelError,
 ): Promise<void> {
-  if (history.shownRuns === 0 || steps.hasNote(HISTORY_HALVED)) throw new RunError(code, message)
+  if (history.shownRuns === 0 || steps.hasNote('history_halved')) throw new RunError(code, message)
   const text = `${message}. The model sees half of the earlier runs that it saw before.`
-  await steps.note(HISTORY_HALVED, text)
+  await steps.note('history_halved', text)
 }
 
 /** Fails the run for an answer that is cut off or refused, before any of its tool calls is executed. */
@@ -362,9 +346,6 @@ function isUnusableTwice(steps: AgentSteps): boolean {
   return lastTwo.length === 2 && lastTwo.every((answer) => isUnusable(steps.all, answer))
 }
 
-/** The note of a run that succeeded although its model did not call `end_run`. */
-const ENDED_WITHOUT_CALL = 'ended_without_call'
-
 /**
  * Ends a run whose model gave two unusable answers in turn. It has succeeded if its payloads were accepted and the
  * model only wrote text: smaller models forget `end_run`.
@@ -377,7 +358,7 @@ async function endUnusable({ steps }: ModelRun): Promise<void> {
   if (hasOnlyText && hasAcceptedDelivery(steps.all)) {
     failUnlessSuccessful(steps.all, { status: 'done', reason: '' })
     const text = `The model wrote texts in place of a call of ${END_RUN}. The run has succeeded, because its payloads were accepted.`
-    if (!steps.hasNote(ENDED_WITHOUT_CALL)) await steps.note(ENDED_WITHOUT_CALL, text)
+    if (!steps.hasNote('ended_without_call')) await steps.note('ended_without_call', text)
     return
   }
   const how = isInterrupted(last)

@@ -10,8 +10,6 @@ import { findSummary } from './session-history.ts'
 
 /** A run that would wait longer for an answer, its failed requests included, gives its slot back. */
 export const PARK_AFTER_MS = 30_000
-/** The note of a run that continues with the fallback of its model. */
-export const FALLBACK = 'model_fallback'
 
 /** Time and randomness; tests replace them. */
 export interface ModelClock {

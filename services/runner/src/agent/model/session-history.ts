@@ -12,8 +12,6 @@ import { indexToolResults, listData, startText } from '../agent-steps.ts'
 import { isDeliveryCall } from '../deliveries.ts'
 import { readEnding } from './model-tools.ts'
 
-/** The note of a run whose session was not summarized. */
-export const SUMMARY_FAILED = 'summary_failed'
 /** Earlier runs to read at most. */
 const MAX_EARLIER_RUNS = 50
 /**

@@ -1,4 +1,5 @@
-import { BUDGET_SPENT_NOTE, type CostReservation } from '@workflow-service/database'
+import { isNote } from '@workflow-service/contract'
+import type { CostReservation } from '@workflow-service/database'
 import { RunError, RunParkedError } from '../../run-errors.ts'
 import { type ModelConfig, type ModelPrices, PRICED_OUTPUT_TOKENS } from '../agent-settings.ts'
 import type { ModelQuestion, ModelUsage } from './model-question.ts'
@@ -89,8 +90,8 @@ export function costOfNextAnswer({ run, steps, config, clock, log }: ModelRun, t
     if (exceeded.waitMs === null) throw new RunError('budget_exceeded', text)
     // Once for each wait, which ends that for the API.
     const last = steps.all.at(-1)
-    if (last?.kind !== 'note' || last.data.code !== BUDGET_SPENT_NOTE) {
-      await steps.note(BUDGET_SPENT_NOTE, `${text}. The run waits for the next ${exceeded.scope}.`)
+    if (!last || !isNote(last, 'budget_spent')) {
+      await steps.note('budget_spent', `${text}. The run waits for the next ${exceeded.scope}.`)
     }
     throw new RunParkedError(text, Math.ceil(Math.min(exceeded.waitMs, SPENT_PARK_MS)))
   }

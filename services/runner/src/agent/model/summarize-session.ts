@@ -4,7 +4,7 @@ import { toAnswerFields } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
 import type { ModelQuestion } from './model-question.ts'
 import type { ModelRun } from './model-run.ts'
-import { type findUnsummarized, fitTokens, SUMMARY_FAILED } from './session-history.ts'
+import { type findUnsummarized, fitTokens } from './session-history.ts'
 import { type AnswerCost, costOfNextAnswer } from './spending.ts'
 
 const INSTRUCTIONS = `You summarize the earlier runs of a session for the runs that follow. Write what they need to know: what was asked, what was sent where with which ids and values, what was accepted or failed, and what is open. Keep names, ids, amounts and dates exactly. Leave out what the latest run corrected. Write at most 600 words, as plain text, and nothing else.
@@ -75,5 +75,5 @@ async function askOnce(
 
 async function noteFailure({ steps }: ModelRun, why: string): Promise<void> {
   const text = truncateText(`The earlier runs of the session were not summarized: ${why}.`, 1_000)
-  await steps.note(SUMMARY_FAILED, text)
+  await steps.note('summary_failed', text)
 }

@@ -6,6 +6,7 @@ import {
   PAYLOAD_MAX_BYTES,
   RULES_FILE_NAME,
   RULES_MAX_DELIVERIES,
+  toNote,
 } from '@workflow-service/contract'
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import type { JsonValue, Rule, Rules } from '@workflow-service/rules'
@@ -74,7 +75,7 @@ export async function planByRules(
   sources: readonly SourceName[],
 ): Promise<NewJournalStep[]> {
   const asked = await evaluateRules(agentRun, rules, sources)
-  if (asked.length === 0) return [{ kind: 'note', data: NO_RULE_MATCHED }]
+  if (asked.length === 0) return [toNote('no_rule_matched', NO_RULE_MATCHED)]
   const ids = new Set(asked.map(({ sourceId }) => sourceId))
   const byId = new Map<string, SourceForAgent>()
   const read = sources.filter(({ id }) => ids.has(id))
@@ -94,18 +95,15 @@ export async function planByRules(
     const given = names.length > 0 ? [`given by ${RULES_FILE_NAME}: ${names.join(', ')}`] : []
     const text = [...given, ...(filled ? [formatFilled(filled)] : [])].join('; ')
     const planned = { id: newDeliveryId(), source_id: source.id, source_name: source.name, payload }
-    steps.push(
-      { kind: 'note', data: { code: 'payload_filled', text: `${source.name}: ${text}` } },
-      { kind: 'tool_call', data: { call_id: `${BUILTIN}-${index + 1}`, tool: BUILTIN, delivery: planned } },
-    )
+    steps.push(toNote('payload_filled', `${source.name}: ${text}`), {
+      kind: 'tool_call',
+      data: { call_id: `${BUILTIN}-${index + 1}`, tool: BUILTIN, delivery: planned },
+    })
   }
   return steps
 }
 
-const NO_RULE_MATCHED = {
-  code: 'no_rule_matched',
-  text: `No condition in ${RULES_FILE_NAME} was true, so nothing was sent.`,
-}
+const NO_RULE_MATCHED = `No condition in ${RULES_FILE_NAME} was true, so nothing was sent.`
 
 async function evaluateRules(
   { run }: AgentRun,
