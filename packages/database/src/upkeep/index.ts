@@ -1,4 +1,8 @@
-/** What runs on a timer or by an operator: retention, usage, gauges, and the end of work after a restore. */
+/**
+ * What runs on a timer or by an operator: retention, usage, gauges, notices and events of runs, the search index, the
+ * deletion of a person's data, and the end of work after a restore. And what people read across areas: the overview,
+ * and what needs attention.
+ */
 export { endWorkAfterRestore, listConnectedServices } from './after-restore.ts'
 export { markAttentionDone, readAttention } from './attention.ts'
 export * from './erase.ts'
