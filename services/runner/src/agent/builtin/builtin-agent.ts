@@ -11,7 +11,7 @@ import { BUILTIN } from '../agent-settings.ts'
 import { type AgentSteps, listData, listPendingCalls, openAgentSteps, startText } from '../agent-steps.ts'
 import type { Agent, AgentRun } from '../agent.ts'
 import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
-import { inTurn } from '../in-turn.ts'
+import { shareEventLoop } from '../share-event-loop.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { planByRules, readRules } from '../rules/plan-by-rules.ts'
 import { fillPayload, type FilledPayload, formatFilled, RUN_MAX_BYTES } from './fill-payload.ts'
@@ -63,7 +63,7 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
  */
 async function planByDescription(agentRun: AgentRun, sources: readonly SourceName[]): Promise<NewJournalStep[]> {
   const { organizationId, workflow, inputMessage, context: text } = agentRun.run
-  const { named, rulesNeeded } = await inTurn(organizationId, () =>
+  const { named, rulesNeeded } = await shareEventLoop(organizationId, () =>
     readDescription(workflow.description, sources, inputMessage),
   )
   const details = { sources: named.slice(0, 100).map(({ name }) => name), missing: [], unusable: [], unused: [] }
@@ -73,14 +73,14 @@ async function planByDescription(agentRun: AgentRun, sources: readonly SourceNam
   }
   if (named.length === 0) throw new PlanError('no_destination', describeNoDestination(sources), details)
 
-  const context = await inTurn(organizationId, () => readContext(text))
+  const context = await shareEventLoop(organizationId, () => readContext(text))
   const steps: NewJournalStep[] = []
   const payloads: Parameters<typeof refuseIncomplete>[1][number][] = []
   let freeBytes = RUN_MAX_BYTES
   for await (const source of readInParts(agentRun, named)) {
     const { id, name, exampleRequestBody: example } = source
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
-    const { filled, bytes } = await inTurn(organizationId, () => buildPayload(source, context, freeBytes))
+    const { filled, bytes } = await shareEventLoop(organizationId, () => buildPayload(source, context, freeBytes))
     freeBytes -= bytes
     payloads.push({ source: name, example, filled })
     const delivery = { id: newDeliveryId(), source_id: id, source_name: name, payload: filled.payload }
@@ -89,7 +89,7 @@ async function planByDescription(agentRun: AgentRun, sources: readonly SourceNam
       data: { call_id: `${BUILTIN}-${payloads.length}`, tool: BUILTIN, delivery },
     })
   }
-  await inTurn(organizationId, () => refuseIncomplete(context, payloads))
+  await shareEventLoop(organizationId, () => refuseIncomplete(context, payloads))
   return steps
 }
 

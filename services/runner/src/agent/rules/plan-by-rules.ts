@@ -18,7 +18,7 @@ import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
 import { isLikeJson, type ReadContext, readContext } from '../builtin/read-context.ts'
 import { isContextObject, isDeeperThan } from '../context-values.ts'
-import { inTurn } from '../in-turn.ts'
+import { shareEventLoop } from '../share-event-loop.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { readRulesText } from './read-rules-text.ts'
 import { toContextValue, toRuleFields } from './rule-fields.ts'
@@ -86,7 +86,9 @@ export async function planByRules(
     const { rule, values } = delivery
     const source = byId.get(delivery.sourceId)
     if (!source) throw failAt(rule, ['to'], 'the webhook source was deleted')
-    const { payload, filled, bytes } = await inTurn(agentRun.run.organizationId, () => fillByRule(delivery, source))
+    const { payload, filled, bytes } = await shareEventLoop(agentRun.run.organizationId, () =>
+      fillByRule(delivery, source),
+    )
     const names = Object.keys(values)
     freeBytes -= bytes
     if (freeBytes < 0) {
@@ -115,7 +117,7 @@ async function evaluateRules(
   const [unknown] = errors
   if (unknown) throw new PlanError('rule_failed', unknown.message)
   let needsFields = false
-  const { context, fields } = await inTurn(run.organizationId, () => {
+  const { context, fields } = await shareEventLoop(run.organizationId, () => {
     const read = readOrError(run.context)
     const readable = read instanceof Error ? { isLikeJson: isLikeJson(run.context) } : read
     const ruleFields = toRuleFields(readable, () => (needsFields = true))
@@ -146,9 +148,9 @@ async function evaluateRules(
   const asked: AskedDelivery[] = []
   for (const [index, rule] of rules.deliveries.entries()) {
     const sourceId = found[index]?.id ?? ''
-    const expanded = await inTurn(run.organizationId, () => evaluate(() => rule.expand(evaluation)))
+    const expanded = await shareEventLoop(run.organizationId, () => evaluate(() => rule.expand(evaluation)))
     for (const { evaluation: own, item } of expanded) {
-      await inTurn(run.organizationId, () => {
+      await shareEventLoop(run.organizationId, () => {
         if (!evaluate(() => rule.applies(own))) return
         const value = item === undefined ? undefined : toContextValue(item)
         const from = item === undefined ? context : { json: isContextObject(value) ? value : {} }

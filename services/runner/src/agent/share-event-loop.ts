@@ -1,5 +1,5 @@
 /** Work of all runs in one turn of the event loop, after which further work waits for the next one. */
-const TURN_MS = 5
+const WORK_MS_PER_TURN = 5
 
 let spentMs = 0
 /** The works that wait, by organization. The first organization is served next, unless it is `lastServed`. */
@@ -14,8 +14,8 @@ let isServing = false
  * another's by a turn. What else happens in a turn does not count, or small payloads would wait behind the sockets of
  * other runs.
  */
-export async function inTurn<Result>(organizationId: string, work: () => Result): Promise<Result> {
-  if (spentMs >= TURN_MS) {
+export async function shareEventLoop<Result>(organizationId: string, work: () => Result): Promise<Result> {
+  if (spentMs >= WORK_MS_PER_TURN) {
     const { promise, resolve } = Promise.withResolvers<void>()
     const works = waiting.get(organizationId) ?? []
     works.push(resolve)
@@ -43,7 +43,7 @@ function beginTurn(): void {
 
 function serveNext(): void {
   isServing = false
-  if (spentMs >= TURN_MS) return
+  if (spentMs >= WORK_MS_PER_TURN) return
   const served = waiting.get(lastServed)
   if (served) {
     // Behind the organizations that have come meanwhile.

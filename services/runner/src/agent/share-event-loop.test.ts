@@ -4,7 +4,7 @@ import { withTurns } from '../../test/support/count-turns.ts'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import type { AgentRun } from './agent.ts'
 import { builtinAgent } from './builtin/builtin-agent.ts'
-import { inTurn } from './in-turn.ts'
+import { shareEventLoop } from './share-event-loop.ts'
 import { readRules } from './rules/plan-by-rules.ts'
 
 /** Longer than the time that works of one turn share. */
@@ -33,17 +33,17 @@ async function countPerTurn(start: (work: () => void) => readonly Promise<unknow
 const ONE_OR_TWO = 2
 
 test('long works that are ready at the same time have turns of their own', async () => {
-  const most = await countPerTurn((work) => Array.from({ length: 10 }, () => inTurn('organization', work)))
+  const most = await countPerTurn((work) => Array.from({ length: 10 }, () => shareEventLoop('organization', work)))
   expect(most).toBeLessThanOrEqual(ONE_OR_TWO)
 })
 
 test('an organization with many works delays the small works of a run of another by a turn', async () => {
   await withTurns(async (turn) => {
-    const many = Array.from({ length: 30 }, () => inTurn('many', workLong))
+    const many = Array.from({ length: 30 }, () => shareEventLoop('many', workLong))
     for (let round = 0; round < 3; round += 1) {
       await nextTurn()
       const askedIn = turn()
-      for (let work = 0; work < 3; work += 1) await inTurn('few', () => {})
+      for (let work = 0; work < 3; work += 1) await shareEventLoop('few', () => {})
       expect(turn() - askedIn).toBeLessThanOrEqual(ONE_OR_TWO)
     }
     await Promise.all(many)
