@@ -1,15 +1,13 @@
 import type { DeliveryOutcome } from './enumerations.ts'
-import type { ToolCallStep, ToolResultStep } from './journal.ts'
+import type { JournaledDelivery, ToolCallStep, ToolResultStep } from './journal.ts'
 import { ANSWER_MAX_LENGTH, PAYLOAD_DEADLINE_MS } from './limits.ts'
 import { truncateText } from './schema/text.ts'
 import { markUntrusted } from './untrusted-text.ts'
 
 /** What became of a delivery, as the journal has it. */
-export interface DeliveredResult extends Pick<RecordedDelivery, 'status' | 'answer' | 'reason'> {
+export interface DeliveredResult extends Pick<JournaledDelivery, 'status' | 'answer' | 'reason'> {
   readonly outcome: Exclude<DeliveryOutcome, 'in_flight'>
 }
-
-type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
 
 /** The tool call of a delivery. */
 export interface DeliveredCall extends Pick<ToolCallStep, 'call_id' | 'tool'> {
@@ -28,7 +26,7 @@ export function toDeliveryStep(
   const { id, source_id, source_name } = call.delivery
   const { outcome, status, reason } = result
   const answer = result.answer === null ? null : toAnswerText(result.answer)
-  const delivery: RecordedDelivery = { id, source_id, source_name, outcome, status, answer, reason }
+  const delivery: JournaledDelivery = { id, source_id, source_name, outcome, status, answer, reason }
   const text = describeForModel(delivery, sessionId)
   return {
     kind: 'tool_result',
@@ -43,7 +41,7 @@ function toAnswerText(answer: string): string {
 }
 
 /** Describes the result to the model, with what it may do next (contract README, "Deliveries"). */
-function describeForModel({ outcome, status, reason, answer }: RecordedDelivery, sessionId: string): string {
+function describeForModel({ outcome, status, reason, answer }: JournaledDelivery, sessionId: string): string {
   const text = answer === null ? '' : `\nThe endpoint's answer:\n${markUntrusted('endpoint answer', answer, sessionId)}`
   switch (outcome) {
     case 'accepted':

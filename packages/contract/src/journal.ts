@@ -193,6 +193,8 @@ export const ToolResultStep = Closed('ToolResultStep', 'The result of a tool cal
   ),
 })
 export type ToolResultStep = Static<typeof ToolResultStep>
+/** A delivery with its outcome, as the journal has it. */
+export type JournaledDelivery = NonNullable<ToolResultStep['delivery']>
 
 /** The run waits until a person approves or declines the payload of a tool call (contract README, "Approvals"). */
 const ApprovalRequestStep = Closed('ApprovalRequestStep', 'A payload that waits for an approval.', {

@@ -2,7 +2,7 @@ import { checkPayload } from '@workflow-service/contract'
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { EarlierRun } from '@workflow-service/database'
 import { readAnswerText, toDeliveryResult } from '@workflow-service/dispatcher'
-import type { Agent, DeliveryResult } from '../src/agent/agent.ts'
+import type { Agent, PayloadResult } from '../src/agent/agent.ts'
 import { RunError } from '../src/run-errors.ts'
 import { createInMemoryRun, webhookSource } from '../test/support/in-memory-run.ts'
 import type { EndpointAnswer, EvaluationCase } from './case-schema.ts'
@@ -12,7 +12,7 @@ import { toText } from './read-cases.ts'
 export interface ObservedDelivery {
   readonly source: string
   readonly payload: Record<string, unknown>
-  readonly outcome: DeliveryResult['outcome']
+  readonly outcome: PayloadResult['outcome']
 }
 
 /** What an agent did with a case. */
@@ -95,7 +95,7 @@ function toEarlierRun(
 /** An evaluation has no secrets. */
 const convert = (answer: Parameters<typeof toDeliveryResult>[0]) => toDeliveryResult(answer, (text) => text)
 
-function toResult(given: EndpointAnswer): DeliveryResult {
+function toResult(given: EndpointAnswer): PayloadResult {
   const durationMs = 0
   if (given === 'time_out') {
     return convert({ kind: 'timed_out', phase: 'answer', detail: 'the endpoint took too long to answer', durationMs })

@@ -11,7 +11,7 @@ import {
   serializeStep,
 } from '@workflow-service/database'
 import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-service/service-kit'
-import type { DeliveryResult } from './agent/agent.ts'
+import type { PayloadResult } from './agent/agent.ts'
 import type { RunnerContext } from './runner-context.ts'
 import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
 import { type Attempt, createAgentRun } from './runs/agent-run.ts'
@@ -166,7 +166,7 @@ function withoutSending(
   { lookUp }: Pick<DispatcherClient, 'lookUp'>,
 ): Attempt['dispatcher'] {
   return {
-    async deliver(_lease, { body: { source_id: sourceId = '', payload = {} } }): Promise<DeliveryResult> {
+    async deliver(_lease, { body: { source_id: sourceId = '', payload = {} } }): Promise<PayloadResult> {
       const [source] = await readSources([sourceId])
       const nothing = { status: null, answer: null }
       if (!source) return { ...nothing, outcome: 'refused', reason: 'The webhook source was deleted' }

@@ -25,7 +25,7 @@ import {
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { SEND_WITHIN_MS } from './deadlines.ts'
 import { toDeliveryResult, unanswered } from './describe-outcome.ts'
-import { inFlightDelivery, type RecordedDelivery, type RunJournal } from './outcome-recorder.ts'
+import { inFlightDelivery, type JournalUpdate, type RecordedDelivery } from './outcome-recorder.ts'
 import { reportDelivery } from './report-delivery.ts'
 import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 
@@ -33,7 +33,7 @@ import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 export interface PayloadRequest extends Omit<DeliveryClaimRequest, 'requestBody' | 'journal'> {
   payload: Record<string, unknown>
   /** What is written into the journal of the run with the claim and the outcome. */
-  journal?: RunJournal | null
+  journal?: JournalUpdate | null
   trace: TraceContext | null
 }
 

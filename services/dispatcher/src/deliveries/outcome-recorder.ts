@@ -5,7 +5,7 @@ import { backoff, describeError, type Logger, withTimeout } from '@workflow-serv
 import type { DeliveryStore } from './delivery-store.ts'
 
 /** What an outcome writes into the journal of its run. */
-export interface RunJournal extends DeliveryJournal {
+export interface JournalUpdate extends DeliveryJournal {
   readonly toStep: (result: DeliveryResult) => string
 }
 
@@ -68,7 +68,7 @@ export function createOutcomeRecorder(options: {
     record: async (
       delivery: DeliveryOut,
       reported: DeliveryResult,
-      journal?: RunJournal | null,
+      journal?: JournalUpdate | null,
     ): Promise<RecordedDelivery> => {
       const { id, organization_id: organizationId } = delivery
       const result = toStorable(reported)

@@ -3,7 +3,7 @@ import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { OperationResult } from '@workflow-service/service-kit'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
-import type { RecordedDelivery, RunJournal } from '../deliveries/outcome-recorder.ts'
+import type { JournalUpdate, RecordedDelivery } from '../deliveries/outcome-recorder.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { CallOf } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
@@ -31,7 +31,7 @@ export function sendPayload(ctx: DispatcherContext) {
             payload,
             runId: body.run_id ?? null,
             lease: lease ? { sessionId: lease.session_id.toLowerCase(), epoch: lease.epoch } : null,
-            journal: toRunJournal(params.delivery_id, body),
+            journal: toJournalUpdate(params.delivery_id, body),
             resend: null,
           })
     const { journalState } = delivery
@@ -43,10 +43,10 @@ export function sendPayload(ctx: DispatcherContext) {
   }
 }
 
-function toRunJournal(
+function toJournalUpdate(
   deliveryId: string,
   { source_id: sourceId, run_id: runId, lease, journal }: DeliveryIn,
-): RunJournal | null {
+): JournalUpdate | null {
   if (!journal || !sourceId || !runId || !lease) return null
   const { call_id, tool, source_name, position, steps, last_of_run: lastOfRun } = journal
   const sessionId = lease.session_id.toLowerCase()

@@ -118,7 +118,7 @@ export interface AgentRun extends RunRecords {
    * the webhook source was deleted.
    * @param isLast Whether nothing is left to do once the payload is accepted: the run then succeeds with the outcome.
    */
-  deliver(call: DeliveryCall, isLast: boolean): Promise<DeliveryResult | ApprovalRequired>
+  deliver(call: DeliveryCall, isLast: boolean): Promise<PayloadResult | ApprovalRequired>
   /**
    * Requests the approval of the first payload, and of those of the others that need one. Resolves only if the first
    * one was decided meanwhile.
@@ -146,8 +146,8 @@ export interface DeliveryCall extends ToolCallStep {
   readonly delivery: NonNullable<ToolCallStep['delivery']>
 }
 
-/** The result of a delivery. `unknown` means that the dispatcher died meanwhile: the payload may have arrived. */
-export interface DeliveryResult {
+/** What became of a payload. `unknown` means that the dispatcher died meanwhile: the payload may have arrived. */
+export interface PayloadResult {
   readonly outcome: Exclude<DeliveryOutcome, 'in_flight'>
   readonly status: number | null
   /** The text of the endpoint's answer (contract README, "Deliveries"), or null. */

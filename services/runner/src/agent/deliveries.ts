@@ -2,20 +2,17 @@ import { createHash } from 'node:crypto'
 import {
   APPROVAL_DAYS,
   canonicalJson,
+  type JournaledDelivery,
   PAYLOAD_DEADLINE_MS,
   type ToolCallStep,
-  type ToolResultStep,
 } from '@workflow-service/contract'
 import { formatReason, toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { ApprovalState, PayloadToApprove } from '@workflow-service/database'
 import { type AgentSteps, listPendingCalls, refuseCall } from './agent-steps.ts'
 import type { AgentRun, DeliveryCall } from './agent.ts'
 
-/** The result of a delivery in the journal. */
-export type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
-
 /** Whether the payload may have arrived, although the endpoint gave no answer (contract README, "Deliveries"). */
-export function mayHaveArrived({ outcome }: Pick<RecordedDelivery, 'outcome'>): boolean {
+export function mayHaveArrived({ outcome }: Pick<JournaledDelivery, 'outcome'>): boolean {
   return ['timed_out', 'unreachable', 'unknown'].includes(outcome)
 }
 
@@ -108,7 +105,7 @@ async function withhold(steps: AgentSteps, call: DeliveryCall, approval: Approva
 }
 
 /** Describes the result as part of a run's error message. */
-export function formatDelivery({ source_name: name, outcome, status, reason }: RecordedDelivery): string {
+export function formatDelivery({ source_name: name, outcome, status, reason }: JournaledDelivery): string {
   switch (outcome) {
     case 'accepted':
       return `${name} accepted the payload (${status ?? '2xx'})`

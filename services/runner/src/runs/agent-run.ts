@@ -1,7 +1,7 @@
 import { APPROVAL_DAYS, type DeliveryIn, describeNote, type JournalStep } from '@workflow-service/contract'
 import { type ClaimedRun, PAUSE_DAYS, serializeStep, type SourceForAgent } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
-import type { AgentRun, DeliveryCall, DeliveryResult } from '../agent/agent.ts'
+import type { AgentRun, DeliveryCall, PayloadResult } from '../agent/agent.ts'
 import { RunError, RunParkedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import type { DispatcherClient, DispatcherResult } from './dispatcher-client.ts'
@@ -17,7 +17,7 @@ export interface Attempt {
   readonly journal: RunJournal
   readonly steps: readonly JournalStep[]
   /** Called with the result of each delivery that the dispatcher handled. */
-  readonly onDelivered?: (result: DeliveryResult) => void
+  readonly onDelivered?: (result: PayloadResult) => void
 }
 
 /** Gives the agent access to the run, and to nothing beyond it. */

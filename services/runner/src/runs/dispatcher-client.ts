@@ -7,7 +7,7 @@ import {
   RUN_JOURNAL_STATES,
 } from '@workflow-service/contract'
 import { backoff, type Gauge, type Logger, type OperationCall } from '@workflow-service/service-kit'
-import type { ApprovalRequired, DeliveryResult } from '../agent/agent.ts'
+import type { ApprovalRequired, PayloadResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
@@ -34,7 +34,7 @@ const MAX_INVALID_RESPONSES = 10
 
 /** What became of a payload. */
 export type DispatcherResult =
-  | DeliveryResult
+  | PayloadResult
   | ApprovalRequired
   /** A dispatcher of the previous release refused the field `journal`; nothing was sent. */
   | { readonly outcome: 'journal_unknown' }
@@ -219,7 +219,7 @@ export function readResponse({ status, body, journal: written }: DispatcherAnswe
   }
 }
 
-function notSent(outcome: 'refused' | 'invalid', reason: string): DeliveryResult {
+function notSent(outcome: 'refused' | 'invalid', reason: string): PayloadResult {
   return { outcome, status: null, answer: null, reason }
 }
 

@@ -8,7 +8,7 @@ import {
   type SpanStart,
   type Tracing,
 } from '@workflow-service/service-kit'
-import type { Agent, DeliveryResult } from '../agent/agent.ts'
+import type { Agent, PayloadResult } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
 import { LeaseLostError, RunError, RunInterruptedError, RunParkedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
@@ -85,7 +85,7 @@ async function runAttempts(
   )
   let steps = run.isFirst ? [] : await journal.readSteps()
   let hasDelivered = steps.some(isDeliveryOrApproval)
-  const onDelivered = ({ durationMs }: DeliveryResult): void => {
+  const onDelivered = ({ durationMs }: PayloadResult): void => {
     if (hasDelivered || typeof durationMs !== 'number') return
     hasDelivered = true
     runnerMetrics.firstDeliveries.observe(Math.max(0, performance.now() - acceptedMs - durationMs) / 1_000)

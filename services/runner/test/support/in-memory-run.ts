@@ -22,7 +22,7 @@ import type {
 } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import { listData } from '../../src/agent/agent-steps.ts'
-import type { Agent, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
+import type { Agent, OwnModelKey, PayloadResult } from '../../src/agent/agent.ts'
 import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
 import { type Attempt, createAgentRun } from '../../src/runs/agent-run.ts'
@@ -61,7 +61,7 @@ export interface InMemoryRunOptions {
   /** What the look-ups answer; the request's tool and arguments by default. */
   lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
   /** The endpoint behind every webhook source; 204 by default. */
-  endpoint?: (request: SentPayload) => Partial<DeliveryResult>
+  endpoint?: (request: SentPayload) => Partial<PayloadResult>
 }
 
 /** A run whose journal and delivery log are in memory instead of behind a database and a dispatcher. */
@@ -173,7 +173,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
 
   const sent: SentPayload[] = []
   const lookedUp: LookupCallIn[] = []
-  const results = new Map<string, DeliveryResult>()
+  const results = new Map<string, PayloadResult>()
   /** Sends each delivery once, and only if it is in the run's journal, which it writes. */
   const dispatcher: Attempt['dispatcher'] = {
     async deliver(_lease, { params: { delivery_id: deliveryId }, body }) {
@@ -189,7 +189,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
       const request = { deliveryId, sourceId, payload }
       sent.push(request)
       const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null } as const
-      const result: DeliveryResult = { ...accepted, ...options.endpoint?.(request) }
+      const result: PayloadResult = { ...accepted, ...options.endpoint?.(request) }
       results.set(deliveryId, result)
       if (!journal) return result
       const { position, call_id, tool, source_name, last_of_run: last } = journal
