@@ -13,8 +13,9 @@ import {
 } from '@workflow-service/service-kit'
 import type { Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
+import { validateLookup } from './lookups/validate-lookup.ts'
 import { requireToken } from './require-token.ts'
-import { callOneLookup, saveOneLookup, validateLookup } from './routes/lookups.ts'
+import { lookupHandlers } from './routes/lookups.ts'
 import { organizationHandlers } from './routes/organizations.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { sendPayloads } from './routes/send-payloads.ts'
@@ -48,8 +49,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
       handlers: {
         ...sourceHandlers(ctx),
         ...organizationHandlers(ctx),
-        saveLookup: saveOneLookup(ctx),
-        callLookup: callOneLookup(ctx),
+        ...lookupHandlers(ctx),
         sendPayload: sendPayload(ctx),
         sendPayloads: sendPayloads(ctx),
       },

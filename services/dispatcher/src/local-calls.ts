@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/service-kit'
 import { BODY_MAX_BYTES } from './app.ts'
 import type { DispatcherContext } from './dispatcher-context.ts'
-import { callOneLookup } from './routes/lookups.ts'
+import { lookupHandlers } from './routes/lookups.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 
 /** The calls of a runner in the same process (`services/compact`). */
@@ -27,7 +27,7 @@ export function createLocalCalls(ctx: DispatcherContext) {
   })
   const lookUp = createOperationCall({
     operation: INTERNAL_OPERATIONS.callLookup,
-    handler: callOneLookup(ctx),
+    handler: lookupHandlers(ctx).callLookup,
     rules: {},
     ...common,
   })
