@@ -89,8 +89,9 @@ const HEAVY_OUTSIDE = { maxWaiting: 200, maxWaitingPerKey: 40 }
 const HEAVY_AT_ONCE = 2
 const WAITING_AT_ONCE = { total: 400, perKey: 100 }
 /**
- * Of people who are not signed in, apart: an attempt at an account with many failures takes one for up to 8 s. Others
- * of a network wait: each sign-in counts as a failure until it succeeds, of which 20 are too many.
+ * Requests at once of people who are not signed in, by network. They have their own limit, because a sign-in to an
+ * account with many failures takes up to 8 s. Further requests of a network wait: each sign-in counts as failed until
+ * it succeeds, and after 20 failures the network is refused.
  */
 const STRANGERS_AT_ONCE = { total: 400, perKey: 10 }
 

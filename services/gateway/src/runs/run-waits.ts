@@ -15,9 +15,9 @@ type Over = PublicRunOut | 'time' | 'closing'
 /** One statement looks at the runs of all requests so often. */
 const POLL_MS = 200
 /**
- * Runs that have ended are read so many at once, and as many others: thousands may be cancelled together, or the time
- * of as many requests may be over, and starts use the same connections. While these are busy, 4 read 300 runs a second,
- * 10 read 750 (2 cores, November 2026).
+ * Reads at once of runs that have ended, and of runs of requests whose time is over. Thousands of either may come
+ * together, and starts use the same connections. While these are busy, 4 reads at once give 300 runs a second, 10 give
+ * 750 (2 cores, November 2026).
  */
 const READS_AT_ONCE = 10
 /** A request that has waited this long for its turn is answered with the run as it was. */
