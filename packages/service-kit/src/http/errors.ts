@@ -85,6 +85,14 @@ export function startRefused(
   return invalidFields([{ field: 'session_id', code: 'not_found', message }])
 }
 
+/** Creates a 403: nothing of the organization runs or is sent. */
+export function organizationSuspended(): ApiError {
+  return new ApiError(
+    'organization_suspended',
+    'The organization is suspended. Ask the operator of the service to resume it.',
+  )
+}
+
 /** Creates a 503 with `Retry-After`: a dependency is unavailable, and the caller may retry. */
 export function serviceUnavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('service_unavailable', message, { headers: { 'Retry-After': '1' }, cause })

@@ -41,8 +41,7 @@ export type AppRules = {
 
 /** Refuses a save whose version is not that of the stored values, which are `current`; none if they are deleted. */
 export function changedMeanwhile(current: object | null | undefined, cause?: unknown): ApiError {
-  return new ApiError('changed_meanwhile', 'This was changed since you opened it. Nothing was saved or sent.', {
-    extra: { current: current ?? null },
-    cause,
-  })
+  const message =
+    'This was changed since you opened it. Nothing was saved or sent. Read it again, and repeat your change if it still applies.'
+  return new ApiError('changed_meanwhile', message, { extra: { current: current ?? null }, cause })
 }

@@ -133,7 +133,7 @@ async function recordAndSend(
 
 const REFUSALS = {
   lease_lost: "The lease is no longer the session's current one.",
-  organization_suspended: 'The organization is suspended.',
+  organization_suspended: 'The organization is suspended: the operator of the service has to resume it first.',
   source_paused: 'The webhook source is paused: resume it first.',
 }
 

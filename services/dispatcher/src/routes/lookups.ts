@@ -5,7 +5,13 @@ import {
   LOOKUPS_MAX_BYTES,
 } from '@workflow-service/contract'
 import { findStoredLookup, isOrganizationSuspended, recordAuditEvent, saveLookup } from '@workflow-service/database'
-import { ApiError, invalidFields, type OperationResult, orNotFound } from '@workflow-service/service-kit'
+import {
+  ApiError,
+  invalidFields,
+  type OperationResult,
+  organizationSuspended,
+  orNotFound,
+} from '@workflow-service/service-kit'
 import { createRedactor } from '../deliveries/redact.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inSlot } from '../in-slot.ts'
@@ -65,7 +71,7 @@ async function callInSlot(ctx: DispatcherContext, request: CallOf<'callLookup'>)
   const { params, body, requestId, trace } = request
   const { organization_id: organizationId, lookup_id: lookupId } = params
   if (await isOrganizationSuspended(ctx.db, organizationId)) {
-    throw new ApiError('organization_suspended', 'The organization is suspended.')
+    throw organizationSuspended()
   }
   const stored = orNotFound(await findStoredLookup(ctx.db, organizationId, lookupId), 'Look-up')
   const { lookup } = stored

@@ -53,7 +53,10 @@ function checkPermission(res: Response, { isSuspended, scopes }: Principal, oper
   // Counting the request, before its body came, has set the headers of the rate limit: a refusal has none of them.
   delete res.locals.answerHeaders
   if (isSuspended || !operation)
-    throw new ApiError('organization_suspended', 'The organization of this key is suspended.')
+    throw new ApiError(
+      'organization_suspended',
+      'The organization of this key is suspended. Ask the operator of the service to resume it.',
+    )
   throw new ApiError(
     'insufficient_scope',
     `This needs a key with the scope ${operation.scope}; the key has ${scopes.join(', ')}.`,

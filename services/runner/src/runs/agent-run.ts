@@ -104,7 +104,9 @@ function deliver(
         await journal.flush()
         result = await dispatcher.deliver(lease, call)
       }
-      if (result.outcome === 'journal_unknown') throw new Error('The dispatcher refuses what it was not sent')
+      if (result.outcome === 'journal_unknown') {
+        throw new Error('The dispatcher refuses a delivery that the runner sent. Update both to the same release.')
+      }
       span.set({ 'workflow_service.delivery.outcome': result.outcome })
       if (result.outcome === 'approval_required' || result.outcome === 'source_paused') return result
       if (result.outcome !== 'accepted') span.fail(result.outcome)

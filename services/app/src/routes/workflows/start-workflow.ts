@@ -6,7 +6,7 @@ import {
   type ScheduledStartOutcome,
   startScheduledNow,
 } from '@workflow-service/database'
-import { ApiError, notFound, orNotFound, startRefused } from '@workflow-service/service-kit'
+import { ApiError, notFound, organizationSuspended, orNotFound, startRefused } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { editContextOf } from './edit-workflow.ts'
@@ -54,7 +54,7 @@ function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'repla
     case 'id_taken':
       return new ApiError('id_taken', 'This id is taken. Choose a new one.')
     case 'organization_suspended':
-      return new ApiError('organization_suspended', 'The organization is suspended.')
+      return organizationSuspended()
     default:
       return startRefused(refusal)
   }
