@@ -133,7 +133,14 @@ async function callAgent(
   const run = { ...claimed, workflow: { ...workflow, rulesFileId } }
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(TRIAL_MS)])
   // No other process executes a trial, and nothing is written under its lease.
-  const lease = { sessionId: run.sessionId, epoch: 0, signal, abort: signal, isLost: false, isEnding: false }
+  const lease = {
+    sessionId: run.sessionId,
+    epoch: 0,
+    interrupted: signal,
+    abandoned: signal,
+    isLost: false,
+    isEnding: false,
+  }
   const inDatabase = runStore.open(lease, run)
   const { readFile } = files ?? inDatabase
   const stored: StoredRun = {

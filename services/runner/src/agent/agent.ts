@@ -94,11 +94,12 @@ export interface AgentRun extends RunRecords {
    * Aborts when the lease is lost or the runner begins to stop: the agent must end at the next step boundary, with the
    * signal's reason as its error.
    */
-  readonly signal: AbortSignal
+  readonly interrupted: AbortSignal
   /**
-   * Aborts, after `signal`, when the lease is lost or the grace period is over: the agent must abandon calls under way.
+   * Aborts, after `interrupted`, when the lease is lost or the grace period is over: the agent must abandon calls under
+   * way.
    */
-  readonly abort: AbortSignal
+  readonly abandoned: AbortSignal
   /** All webhook sources of the organization, sorted by name, as they were when this runner began the run or later. */
   listSources(): Promise<readonly SourceName[]>
   /** Calls a tool of a look-up, which only reads: it is safe to repeat. Waits while the dispatcher is unavailable. */

@@ -32,8 +32,8 @@ export function createAgentRun(attempt: Attempt): AgentRun {
     run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt, claimedAt },
     // The agent resumes from its own steps only.
     steps: steps.filter(({ kind, data }) => kind !== 'note' || !describeNote(data.code)?.isOfAttempt),
-    signal: lease.signal,
-    abort: lease.abort,
+    interrupted: lease.interrupted,
+    abandoned: lease.abandoned,
     listSources: async () => {
       smallSources = await stored.listSmallSources()
       return smallSources ?? (await stored.listSourceNames())

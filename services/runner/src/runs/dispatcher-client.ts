@@ -87,10 +87,10 @@ export function createDispatcherClient(options: {
     available: 'dispatcher.available',
   })
 
-  type Lease = Pick<ActiveLease, 'signal' | 'abort'>
+  type Lease = Pick<ActiveLease, 'interrupted' | 'abandoned'>
   /** Repeats a call while the dispatcher is unavailable, at its limit, or its response was lost. */
   const untilAnswered = async <Result extends object>(
-    { signal, abort }: Lease,
+    { interrupted, abandoned }: Lease,
     call: (signal: AbortSignal) => Promise<Result | Repeat>,
     fields: object,
   ): Promise<Result> => {
@@ -101,9 +101,9 @@ export function createDispatcherClient(options: {
     let isLogged = false
     try {
       for (;;) {
-        abort.throwIfAborted()
-        const response = await call(abort)
-        abort.throwIfAborted()
+        abandoned.throwIfAborted()
+        const response = await call(abandoned)
+        abandoned.throwIfAborted()
         if (!('repeat' in response)) {
           availability.reportAvailable()
           return response
@@ -123,7 +123,7 @@ export function createDispatcherClient(options: {
           logger.warn({ ...fields, waited_ms: Math.round(waitedMs), reason }, 'delivery.waiting')
         }
         // A stopping runner need not wait: the runner that continues the run asks again.
-        await sleep(nextDelayMs(), signal)
+        await sleep(nextDelayMs(), interrupted)
       }
     } finally {
       if (isWaiting) waitingDeliveries.dec()

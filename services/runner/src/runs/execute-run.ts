@@ -75,7 +75,7 @@ async function runAttempts(
   run: ClaimedRun,
   prefetchedSources: readonly SourceForAgent[] | null | undefined,
 ): Promise<boolean> {
-  lease.signal.throwIfAborted()
+  lease.interrupted.throwIfAborted()
   const { dispatcher, runnerMetrics, tracing, logger } = ctx
   const acceptedMs =
     performance.now() - (run.waitedMs ?? Math.max(0, Date.parse(run.claimedAt) - Date.parse(run.acceptedAt)))
@@ -116,7 +116,7 @@ async function runAttempts(
       if (attempts >= MAX_RUN_ATTEMPTS) throw new RunError('internal_error', message)
       await journal.appendNote('attempt_failed', `Attempt ${attempts} failed: ${message}`)
     }
-    await sleep(nextDelayMs(), lease.signal)
+    await sleep(nextDelayMs(), lease.interrupted)
     attempts = await stored.countAttempt()
     steps = await journal.readSteps()
   }

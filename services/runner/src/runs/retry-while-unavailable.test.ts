@@ -23,7 +23,7 @@ test.each([
   ['the lease is lost', 'markLost', LeaseLostError],
 ] as const)('waiting for the database ends at once when %s', async (_what, method, errorClass) => {
   const { activeSessions, session } = createLeasedSession()
-  const result = retryWhileUnavailable({ db, signal: session.abort }, async () => {
+  const result = retryWhileUnavailable({ db, signal: session.abandoned }, async () => {
     throw unavailable()
   })
   activeSessions[method](session)
@@ -33,7 +33,7 @@ test.each([
 test('a lease can still be released after its session was abandoned', async () => {
   const { activeSessions, session } = createLeasedSession()
   activeSessions.abortAll()
-  const result = await retryWhileUnavailable({ db, signal: session.abort }, async () => {
+  const result = await retryWhileUnavailable({ db, signal: session.abandoned }, async () => {
     await setImmediate()
     return 'released'
   })

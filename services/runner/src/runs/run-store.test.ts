@@ -88,5 +88,5 @@ test('a run whose lease is lost while it waits to reserve money reserves none', 
   await first
   await nextTurn()
   expect(connected).toHaveLength(1)
-  expect(await waiting).toEqual([{ status: 'rejected', reason: session.abort.reason }])
+  expect(await waiting).toEqual([{ status: 'rejected', reason: session.abandoned.reason }])
 })

@@ -76,7 +76,7 @@ export type RunStore = ReturnType<typeof createRunStore>
 
 /**
  * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call
- * repeats while the database is unavailable, until the lease's `abort`.
+ * repeats while the database is unavailable, until the lease is `abandoned`.
  * @param options.onNearlySpent Called once for each budget of which 80 % are spent.
  * @throws SlowStatementError when only this call's statement times out.
  */
@@ -120,9 +120,9 @@ export function createRunStore(
       prefetched?: readonly SourceForAgent[] | null,
     ): StoredRun {
       const { id: runId, organizationId, number, workflow } = run
-      const { sessionId, abort } = lease
+      const { sessionId, abandoned } = lease
       const retry = <Result>(operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
-        retryWhileUnavailable({ db, signal: abort }, operation)
+        retryWhileUnavailable({ db, signal: abandoned }, operation)
       const park = <Outcome extends string>(operation: () => Promise<Outcome | 'lease_lost'>) =>
         parkLease(lease, () => retry(operation))
       const spending = <Result>(operation: () => Promise<Result>) => retry(() => runSpending(organizationId, operation))
@@ -137,7 +137,7 @@ export function createRunStore(
         reserveCost: (request) =>
           spending(async () => {
             // It may have waited for long: another runner may work on the run now.
-            abort.throwIfAborted()
+            abandoned.throwIfAborted()
             return await reserveCost(db, { organizationId, workflowId: workflow.id, runId, ...request })
           }),
         async settleCost(turn, cost) {

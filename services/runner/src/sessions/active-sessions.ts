@@ -12,7 +12,7 @@ export type ActiveSessions = ReturnType<typeof createActiveSessions>
 
 export function createActiveSessions(concurrency: number) {
   /** What aborts the two signals of each. */
-  const sessions = new Map<LeasedSession, { readonly signal: AbortController; readonly abort: AbortController }>()
+  const sessions = new Map<LeasedSession, { readonly interrupt: AbortController; readonly abandon: AbortController }>()
   const byOrganization = new Map<string, number>()
   let isInterrupted = false
   let isAborted = false
@@ -22,10 +22,10 @@ export function createActiveSessions(concurrency: number) {
     if (active > 0) byOrganization.set(organizationId, active)
     else byOrganization.delete(organizationId)
   }
-  const interrupt = (session: LeasedSession): void => sessions.get(session)?.signal.abort(new RunInterruptedError())
+  const interrupt = (session: LeasedSession): void => sessions.get(session)?.interrupt.abort(new RunInterruptedError())
   const abort = (session: LeasedSession, reason: LeaseLostError | RunInterruptedError): void => {
-    sessions.get(session)?.signal.abort(reason)
-    sessions.get(session)?.abort.abort(reason)
+    sessions.get(session)?.interrupt.abort(reason)
+    sessions.get(session)?.abandon.abort(reason)
   }
 
   return {
@@ -38,13 +38,13 @@ export function createActiveSessions(concurrency: number) {
     byOrganization,
     all: () => [...sessions.keys()],
     add({ lease, organizationId }: Pick<AcquiredSession, 'lease' | 'organizationId'>): LeasedSession {
-      const controllers = { signal: new AbortController(), abort: new AbortController() }
+      const controllers = { interrupt: new AbortController(), abandon: new AbortController() }
       const session = {
         sessionId: lease.sessionId,
         epoch: lease.epoch,
         organizationId,
-        signal: controllers.signal.signal,
-        abort: controllers.abort.signal,
+        interrupted: controllers.interrupt.signal,
+        abandoned: controllers.abandon.signal,
         isLost: false,
         isEnding: false,
       }

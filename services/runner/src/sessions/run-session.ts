@@ -33,7 +33,7 @@ export async function runSession(ctx: RunnerContext, session: LeasedSession, acq
     if (next.kind === 'idle') await releaseSession(ctx, session)
     if (next.kind === 'lease_lost') reportLostLease(ctx, session)
   } catch (error) {
-    if (session.abort.aborted) return
+    if (session.abandoned.aborted) return
     ctx.logger.error({ session_id: session.sessionId, error: describeError(error) }, 'session.abandoned')
   }
 }
@@ -52,7 +52,7 @@ async function finishRun(
   run: ClaimedRun,
   outcome: RunOutcome & { kind: 'succeeded' | 'failed' },
 ): Promise<NextRun | Released> {
-  const isStopping = session.signal.aborted
+  const isStopping = session.interrupted.aborted
   session.isEnding = true
   const next = await ctx.sessionStore.finishRun(session, {
     number: run.number,

@@ -23,8 +23,8 @@ export interface Released {
 
 /**
  * Creates the store. Writes that many sessions make at once share one statement and one commit. Calls for one session
- * repeat while the database is unavailable, until its `abort`; they throw a SlowStatementError when only their own
- * statement times out.
+ * repeat while the database is unavailable, until it is `abandoned`; they throw a SlowStatementError when only their
+ * own statement times out.
  */
 export function createSessionStore(options: {
   db: Pick<Database, 'pool' | 'ping'>
@@ -52,7 +52,7 @@ export function createSessionStore(options: {
     batch,
   )
   const retry = <Result>(session: LeasedSession, operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
-    retryWhileUnavailable({ db, signal: session.abort }, operation)
+    retryWhileUnavailable({ db, signal: session.abandoned }, operation)
   const claimNext = (session: LeasedSession): Promise<NextRun> => retry(session, () => claimNextRun(db, owner, session))
 
   return {

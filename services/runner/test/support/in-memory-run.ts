@@ -124,8 +124,8 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
   const lease: ActiveLease = {
     sessionId,
     epoch: 1,
-    signal: interrupting.signal,
-    abort: aborting.signal,
+    interrupted: interrupting.signal,
+    abandoned: aborting.signal,
     isLost: false,
     isEnding: false,
   }

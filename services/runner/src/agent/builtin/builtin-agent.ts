@@ -30,13 +30,13 @@ import { type ReadContext, readContext } from './read-context.ts'
  * payloads were sent.
  */
 export const builtinAgent: Agent = async (run) => {
-  run.signal.throwIfAborted()
+  run.interrupted.throwIfAborted()
   const steps = openAgentSteps(run)
   if (steps.all.length === 0) steps.plan(...(await planRun(run)))
   failIfRefused(steps)
   const calls = listPendingCalls(steps.all).filter(isDeliveryCall)
   for (const [index, call] of calls.entries()) {
-    run.signal.throwIfAborted()
+    run.interrupted.throwIfAborted()
     const isLast = index === calls.length - 1 && listData(steps.all, 'tool_result').every(({ ok }) => ok)
     await sendDelivery(run, steps, call, isLast)
   }

@@ -54,7 +54,7 @@ export async function askWithRetries(
     await wait.forTurn()
     await cost.reserve(question)
     const [askedMs, startedMs] = [clock.monotonic(), performance.now()]
-    const answer = await ask(question, run.abort).catch((error: unknown) => {
+    const answer = await ask(question, run.abandoned).catch((error: unknown) => {
       if (error instanceof ModelError) return error
       throw error
     })
@@ -67,7 +67,7 @@ export async function askWithRetries(
     log('warn', 'model.request_failed', { code, error: detail })
     // The API answers again.
     if (kind === 'too_long' || kind === 'permanent') outage.sinceMs = null
-    run.signal.throwIfAborted()
+    run.interrupted.throwIfAborted()
     if (kind === 'too_long') throw answer
     if (fallback && BROKEN.has(code)) throw new ModelOutageError('The model cannot be used')
     if (kind === 'permanent') throw new RunError(code, message)
@@ -80,7 +80,7 @@ export async function askWithRetries(
     const delayMs = Math.round(nextDelayMs())
     const next = `The next request follows in ${formatSeconds(delayMs)} (${unreadable + 1} of ${MAX_UNREADABLE}).`
     await steps.note('model_retry', `${message}. ${next}`)
-    await clock.sleep(delayMs, run.signal)
+    await clock.sleep(delayMs, run.interrupted)
   }
 }
 
@@ -99,7 +99,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
   let inSlotMs = 0
 
   const sleepInSlot = async (delayMs: number): Promise<void> => {
-    await clock.sleep(delayMs, run.signal)
+    await clock.sleep(delayMs, run.interrupted)
     inSlotMs += delayMs
   }
   const park = async (delayMs: number, why: string): Promise<never> => {
@@ -123,7 +123,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
       for (;;) {
         const maxDelayMs = Math.max(0, maxInSlotMs - inSlotMs)
         const { organizationId } = run.run
-        const slot = await gate.reserve(pace, { organizationId, maxDelayMs, isRepeated }, run.abort)
+        const slot = await gate.reserve(pace, { organizationId, maxDelayMs, isRepeated }, run.abandoned)
         const { delayMs, isReserved } = slot
         if (delayMs > maxDelayMs) await park(delayMs, "The model's API limits requests")
         if (delayMs > 0) await sleepInSlot(delayMs)
@@ -139,7 +139,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
       requestMs: number,
     ): Promise<void> {
       const isLimited = kind === 'limited'
-      if (isLimited) await gate.recordLimit(pace, retryAfterMs ?? 0, run.abort)
+      if (isLimited) await gate.recordLimit(pace, retryAfterMs ?? 0, run.abandoned)
       sinceMs ??= clock.monotonic()
       inSlotMs += requestMs
       outage.sinceMs ??= clock.monotonic() - requestMs

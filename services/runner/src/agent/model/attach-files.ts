@@ -67,7 +67,7 @@ export async function attachFiles(
   const slot = await slots.acquire(run.run.organizationId)
   if (typeof slot === 'string') throw new RunParkedError('Other runs read many files', BUSY_PARK_MS)
   try {
-    run.signal.throwIfAborted()
+    run.interrupted.throwIfAborted()
     const files = await readFiles(run, found)
     const length = files.reduce((sum, { base64 }) => sum + base64.length, 0)
     if (length > SMALL_LENGTH) return { files, release: slot }

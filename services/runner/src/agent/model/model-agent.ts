@@ -97,7 +97,7 @@ export function createModelAgent(
     return own.key === null ? { ...withKey, ask: () => Promise.reject(unreadableKey(config)) } : withKey
   }
   return async (run) => {
-    run.signal.throwIfAborted()
+    run.interrupted.throwIfAborted()
     const { id: run_id, organizationId: organization_id } = run.run
     const opened = openAgentSteps(run)
     const chosen = run.isOfOneModel ? { ...shared, fallback: undefined } : shared
@@ -133,7 +133,7 @@ export function createModelAgent(
         if (promptBasis(steps) !== before) prompt = await createPrompt(ctx, files)
       }
       failIfSpent(ctx)
-      run.signal.throwIfAborted()
+      run.interrupted.throwIfAborted()
       try {
         await askModel(ctx, prompt)
       } catch (error) {
@@ -394,7 +394,7 @@ async function executeToolCalls(ctx: ModelRun, answer: ModelAnswerStep): Promise
   const calls = listToolCalls(answer)
   for (const part of [...calls.filter((call) => !isEnd(call)), ...calls.filter(isEnd)]) {
     if (results.has(part.call_id)) continue
-    run.signal.throwIfAborted()
+    run.interrupted.throwIfAborted()
     if (isInterrupted(answer)) {
       const reason = answer.raw_finish_reason ?? answer.finish_reason
       const text = `Nothing was done: the answer ended early (${reason}). Call the tool again.`

@@ -108,7 +108,7 @@ export function costOfNextAnswer({ run, steps, config, clock, log }: ModelRun, t
         if (reservation.kind === 'exceeded') await stop(reservation)
         if (waitedMs >= PARK_AFTER_MS) throw new RunParkedError('Other runs use up the budget', BUSY_PARK_MS)
         const delayMs = BUSY_DELAY_MS * (1 + clock.random())
-        await clock.sleep(delayMs, run.signal)
+        await clock.sleep(delayMs, run.interrupted)
         waitedMs += delayMs
       }
     },

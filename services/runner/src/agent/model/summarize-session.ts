@@ -53,13 +53,13 @@ async function askOnce(
   const isOut = outage.sinceMs !== null && clock.monotonic() - outage.sinceMs >= config.fallbackAfterMs
   if (fallback && isOut) return "the model's API is unavailable"
   const { organizationId } = run.run
-  const turn = await gate.reserve(pace, { organizationId, maxDelayMs: 0, isRepeated: false }, run.abort)
+  const turn = await gate.reserve(pace, { organizationId, maxDelayMs: 0, isRepeated: false }, run.abandoned)
   if (!turn.isReserved) return "the model's API limits requests"
   const reservation = await cost.tryReserve(question)
   if (reservation.kind !== 'reserved') return 'the budget does not allow it'
   const [askedMs, startedMs] = [clock.monotonic(), performance.now()]
   try {
-    const answer = await ask(question, run.abort)
+    const answer = await ask(question, run.abandoned)
     const text = answer.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
     const isRefused = answer.finishReason === 'content-filter'
     return { answer, text: isRefused ? '' : text.trim(), latencyMs: performance.now() - startedMs }
@@ -67,8 +67,8 @@ async function askOnce(
     if (!(error instanceof ModelError)) throw error
     await cost.release()
     if (error.kind === 'limited' || error.kind === 'unavailable') outage.sinceMs ??= askedMs
-    if (error.kind === 'limited') await gate.recordLimit(pace, error.retryAfterMs ?? 0, run.abort)
-    run.signal.throwIfAborted()
+    if (error.kind === 'limited') await gate.recordLimit(pace, error.retryAfterMs ?? 0, run.abandoned)
+    run.interrupted.throwIfAborted()
     return error.message
   }
 }
