@@ -1,5 +1,5 @@
 import type { AppDeliveryOut } from '@workflow-service/contract'
-import type { Column } from './data-list.tsx'
+import type { Column } from './table.tsx'
 import { FullTime, StatusBadge, statusText } from './status-and-time.tsx'
 
 const TELLING_FIELDS = 2

@@ -3,12 +3,12 @@ import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { call, invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Changes } from '../../components/changes.tsx'
-import { Table } from '../../components/data-list.tsx'
 import { askToConfirm, openDialog, openForm, Dialog } from '../../components/dialog.tsx'
 import { SelectField, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { FullTime, Time } from '../../components/status-and-time.tsx'
+import { Table } from '../../components/table.tsx'
 import { CopyBox, LongText } from '../../components/values.tsx'
 
 type Instructions = AppAnswer<'getInstructions'>

@@ -6,16 +6,9 @@ import { newId, queryFor, useList, useMe, useRead, mutate } from '../../api/inde
 import { Button, IconButton } from '../../components/button.tsx'
 import { useWorkflowName } from '../../components/combobox.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
-import {
-  FilterPeriod,
-  focusRow,
-  linkBeside,
-  ListPage,
-  Table,
-  useFilters,
-  useOpened,
-} from '../../components/data-list.tsx'
+import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
+import { FilterPeriod, linkBeside, useFilters, useOpened } from '../../components/filters.tsx'
 import { ErrorState, Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
 import {
@@ -26,6 +19,7 @@ import {
   statusTexts,
   Time,
 } from '../../components/status-and-time.tsx'
+import { focusRow, Table } from '../../components/table.tsx'
 import { beginningOf } from '../../components/text.ts'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { announce } from '../../components/toast.ts'

@@ -4,11 +4,12 @@ import { USAGE_MAX_DAYS } from '@workflow-service/contract/limits'
 import { queryFor } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Chart } from '../../components/chart.tsx'
-import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
 import { download } from '../../components/download.ts'
+import { FilterPeriod, FilterSelect, useFilters } from '../../components/filters.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { countOf, type Measure, RESULTS } from '../../components/results.ts'
 import { DATE_TIME, DAY_MS, durationText, useLastDay, useNow } from '../../components/status-and-time.tsx'
+import { type Column, Table } from '../../components/table.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 
 type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
