@@ -738,6 +738,22 @@ describe('a version', () => {
     expect((await app.db.pool.query(stored, [triggerId])).rows).toEqual([{ filters: text }])
   })
 
+  test('gives back the order of its triggers, also of one that was deleted and made again with its id', async () => {
+    const [first, second] = [newId(), newId()]
+    await saveTrigger(acme.owner, workflow.id, first, { input_message: 'first' })
+    await saveTrigger(acme.owner, workflow.id, second, { input_message: 'second' })
+    const [saved] = await versions()
+    const before = (await read(acme.owner, workflow.id)).body.triggers
+    const deleted = { params: { ...params, trigger_id: first }, query: { version: before[0]!.version } }
+    await app.call(acme.owner, 'deleteTrigger', deleted)
+    await saveTrigger(acme.owner, workflow.id, first, { input_message: 'first' })
+    const [newest] = await versions()
+    const at = { params: { ...params, version_id: saved!.id }, body: { newest: newest!.number } }
+    // The API fires the oldest one.
+    expect((await app.call(acme.owner, 'restoreWorkflowVersion', at)).body.triggers).toEqual(before)
+    expect((await versions())[0]).toMatchObject({ number: newest!.number + 1, parts: ['triggers'] })
+  })
+
   test('is compared by whole texts, of which it has the beginnings', async () => {
     const beginning = 'x'.repeat(100_000)
     const { body } = await saveFile(acme.owner, workflow.id, newId(), { content: `${beginning}1` })

@@ -32,7 +32,8 @@ const UPSERT_TRIGGER = `
   INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message, created_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, coalesce($10::timestamptz, now()))
   ON CONFLICT (id) DO UPDATE SET name = $3, is_active = $4, source_slug = $5, source_name = $6, input_message = $8,
-    filters = CASE WHEN $9 THEN triggers.filters ELSE $7::json END
+    filters = CASE WHEN $9 THEN triggers.filters ELSE $7::json END,
+    created_at = coalesce($10::timestamptz, triggers.created_at)
   WHERE triggers.workflow_id = $2`
 
 /** Saves a trigger: a new one when `version` is null. */
@@ -77,7 +78,10 @@ function assertPartsFit(
   throw new EditRefused('limit_reached', { message })
 }
 
-/** Writes a trigger over the stored one. @throws EditRefused `id_taken` if another workflow has its id. */
+/**
+ * Writes a trigger over the stored one, with `created_at` if it is given: the oldest trigger is fired.
+ * @throws EditRefused `id_taken` if another workflow has its id.
+ */
 async function writeTrigger(
   tx: Transaction,
   workflowId: string,
