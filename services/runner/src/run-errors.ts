@@ -43,3 +43,13 @@ export class RunParkedError extends Error {
     this.delayMs = delayMs
   }
 }
+
+const REPLACED_PARK_MS = 1_000
+
+/**
+ * Returns the error of a run that needs a file which was deleted or replaced: it is claimed anew, with the workflow as
+ * it is then.
+ */
+export function fileReplaced(name: string): RunParkedError {
+  return new RunParkedError(`${name} was deleted or replaced`, REPLACED_PARK_MS)
+}

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { end, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
+import { callTool, end, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { attachFiles, countPages, findReferences } from './attach-files.ts'
 
@@ -110,6 +110,29 @@ describe('a run whose text refers to files', () => {
       expect(run.dataOf('note')).toContainEqual({ code: 'files_attached', text })
     },
   )
+
+  test('waits until it is claimed anew if a file was deleted or replaced since, and reads the one that there is then', async () => {
+    const [invoice] = FILES
+    const options: InMemoryRunOptions = {
+      sources: [webhookSource('Orders', { message: 'x' })],
+      files: [invoice!],
+      context: 'Send what @docs/invoice.pdf says.',
+    }
+    const agent = await model.start(
+      { turns: [callTool('send_to_orders', { message: 'paid' }), end()] },
+      { reads: ['pdf'] },
+    )
+    const newer = pdfOf(page).toString('base64')
+    options.endpoint = () => {
+      options.files = [{ ...invoice!, id: '4', content: newer }]
+      return {}
+    }
+    const run = createInMemoryRun(options)
+    await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunParkedError' })
+    expect(await run.errorOf(agent)).toBeUndefined()
+    const read = model.server.requests.map(({ conversation: { messages } }) => messages[0]!.files)
+    expect(read).toEqual([[`application/pdf;${PDF}`], [`application/pdf;${newer}`]])
+  })
 
   test('reserves what they may cost: by page, and by image', async () => {
     const amounts: number[] = []

@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/contract'
 import type { WorkflowFile } from '@workflow-service/database'
 import { InFlightLimiter } from '@workflow-service/service-kit'
-import { RunError, RunParkedError } from '../../run-errors.ts'
+import { fileReplaced, RunError, RunParkedError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
 import type { AttachedFile } from './model-question.ts'
@@ -49,7 +49,8 @@ function isReferredTo(text: string, reference: string): boolean {
 /**
  * Reads the files for one answer of the model. Waits while other runs of this process have many large files in
  * memory; `release` ends that.
- * @throws RunError `file_not_readable`; RunParkedError if too many runs wait.
+ * @throws RunError `file_not_readable`; RunParkedError if too many runs wait, or a file was deleted or replaced since
+ *   it was listed.
  */
 export async function attachFiles(
   run: AgentRun,
@@ -84,7 +85,9 @@ async function readFiles(run: AgentRun, found: readonly WorkflowFile[]): Promise
   let [bytes, pages] = [0, 0]
   for (const file of found) {
     const { kind, mediaType } = mediaTypeOf(file.name)!
-    const base64 = readMediaContent(file.name, (await run.readFile(file.id)) ?? '')
+    const content = await run.readFile(file.id)
+    if (content === undefined) throw fileReplaced(pathOf(file))
+    const base64 = readMediaContent(file.name, content)
     if (base64 === undefined) fail(file, 'its content is no such file')
     bytes += (base64.length / 4) * 3
     if (bytes > ATTACHED_BYTES_MAX) fail(file, `the files have more than ${ATTACHED_BYTES_MAX / 1_048_576} MiB in all`)

@@ -1,9 +1,6 @@
 import { RULES_FILE_NAME } from '@workflow-service/contract'
-import { RunParkedError } from '../../run-errors.ts'
+import { fileReplaced } from '../../run-errors.ts'
 import type { AgentRun } from '../agent.ts'
-
-/** Until the run is claimed anew, with the workflow as it is then. */
-const REPLACED_PARK_MS = 1_000
 
 /**
  * Reads the workflow's `rules.yaml`; undefined if it had none when the run was claimed.
@@ -17,6 +14,6 @@ export async function readRulesText({
   const { rulesFileId } = run.workflow
   if (rulesFileId === null) return undefined
   const text = await readFile(rulesFileId)
-  if (text === undefined) throw new RunParkedError(`${RULES_FILE_NAME} was deleted or replaced`, REPLACED_PARK_MS)
+  if (text === undefined) throw fileReplaced(RULES_FILE_NAME)
   return text
 }
