@@ -754,6 +754,21 @@ describe('a version', () => {
     expect((await versions())[0]).toMatchObject({ number: newest!.number + 1, parts: ['triggers'] })
   })
 
+  test('is restored also after a service without versions has saved, once the person has seen what that saved', async () => {
+    await save(acme.owner, workflow.id, { ...valuesOf(workflow), description: 'Send them.' })
+    const [, first] = await versions()
+    await app.db.pool.query(`UPDATE workflows SET name = 'Old release' WHERE id = $1`, [workflow.id])
+    const restore = async () => {
+      const [newest] = await versions()
+      const at = { params: { ...params, version_id: first!.id }, body: { newest: newest!.number } }
+      return await app.call(acme.owner, 'restoreWorkflowVersion', at)
+    }
+    expect((await restore()).error).toMatchObject({ code: 'changed_meanwhile' })
+    expect((await versions())[0]).toMatchObject({ number: 3, parts: ['name'], saved_by: null })
+    expect((await restore()).body).toMatchObject({ name: workflow.name, description: workflow.description })
+    expect((await versions()).map(({ number }) => number)).toEqual([4, 3, 2, 1])
+  })
+
   test('is compared by whole texts, of which it has the beginnings', async () => {
     const beginning = 'x'.repeat(100_000)
     const { body } = await saveFile(acme.owner, workflow.id, newId(), { content: `${beginning}1` })

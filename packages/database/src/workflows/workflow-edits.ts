@@ -77,7 +77,7 @@ type EditProblem =
   /** There may be no more; `message` says of what. */
   | 'limit_reached'
 
-/** A change is refused, and nothing was written. */
+/** A change is refused, and nothing of it was written. */
 export class EditRefused extends Error {
   override name = 'EditRefused'
   readonly problem: EditProblem

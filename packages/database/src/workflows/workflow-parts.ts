@@ -23,8 +23,15 @@ import {
   viewerOf,
 } from '../organizations/index.ts'
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
-import { assertUnchangedSince, countFileBytes, EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
-import { findVersion, type VersionDocument } from './workflow-versions.ts'
+import {
+  assertUnchangedSince,
+  countFileBytes,
+  editBesideWorkflow,
+  EditRefused,
+  editWorkflow,
+  type WorkflowEdit,
+} from './workflow-edits.ts'
+import { findVersion, recordVersions, type VersionDocument } from './workflow-versions.ts'
 
 // The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they
 // are.
@@ -233,6 +240,11 @@ export async function restoreVersion(
   edit: WorkflowEdit,
   { versionId, newest }: { readonly versionId: string; readonly newest: number },
 ): Promise<WorkflowDetailOut> {
+  // A refusal keeps it: the person finds what a release without versions saved in the history.
+  await editBesideWorkflow(db, edit, async (tx) => {
+    await recordVersions(tx, [edit.workflowId], null)
+    return undefined
+  })
   return await editWorkflow(db, edit, async (tx, before) => {
     const found = await findVersion({ pool: tx }, viewerOf(edit.principal), before.id, versionId)
     if (!found) throw new EditRefused('not_found', { what: 'Version' })
