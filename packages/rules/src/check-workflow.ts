@@ -8,7 +8,7 @@ import {
 import type { Rules } from './parse-rules.ts'
 import type { RuleError } from './rule-place.ts'
 
-/** What the built-in agent would do with a workflow. */
+/** What the agent would do with a workflow. */
 export interface WorkflowCheck<Source> {
   /** The webhook sources that may get a payload. */
   readonly sources: readonly Source[]
@@ -27,8 +27,8 @@ interface CheckOptions<Source> {
 
 /**
  * Checks a workflow as the built-in agent reads it: by its rules if it has a `rules.yaml`, otherwise by its
- * description. One that a model executes has no warnings of what only the built-in agent refuses. Without rules, CEL
- * is not loaded. Callers check up to 100 descriptions of up to 50 ms each (2 cores,
+ * description. One that a model executes sends to what either names, and has no warnings of what only the built-in
+ * agent refuses. Without rules, CEL is not loaded. Callers check up to 100 descriptions of up to 50 ms each (2 cores,
  * November 2026), so the event loop is free between them.
  */
 export async function checkWorkflow<Source extends { readonly name: string }>(
@@ -52,12 +52,15 @@ export async function checkWorkflow<Source extends { readonly name: string }>(
     const unknownNames = warnings.flatMap(({ code, excerpt }) => (code === 'unknown_source_named' ? [excerpt] : []))
     return { sources: named, unknownNames, warnings }
   }
+  if (!isBuiltIn) {
+    // Each gives it tools (docs/agents.md, "Least privilege").
+    const named = new Set(findNamedSources(description, sources))
+    await nextTurn()
+    for (const source of findNamedSources(rules, sources)) named.add(source)
+    return { sources: [...named], unknownNames: [], warnings: [] }
+  }
   const { checked, errors, mismatches } = await checkRules(rules, sources, options)
-  const warnings = (isBuiltIn ? [...errors, ...mismatches] : []).map(({ message }) => ({
-    code: 'rules_invalid',
-    message,
-    excerpt: '',
-  }))
+  const warnings = [...errors, ...mismatches].map(({ message }) => ({ code: 'rules_invalid', message, excerpt: '' }))
   return { sources: checked, unknownNames: [], warnings }
 }
 

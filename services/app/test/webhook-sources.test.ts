@@ -42,7 +42,7 @@ describe('A webhook source', () => {
     expect(JSON.stringify(rows)).not.toContain(secret)
   })
 
-  test('lists the workflows that name it, in their rules or else in their task, which the person sees', async () => {
+  test('lists the workflows that name it, in their rules or else in their task, with a model in both, which the person sees', async () => {
     const sourceId = await data.saveSource({ name: 'Paint shop' })
     await data.saveSource({ name: 'Paint shop 2' })
     const { owner } = data.app.organization
@@ -60,6 +60,11 @@ describe('A webhook source', () => {
     const byRules = await create('B rules', 'Send it.', 'deliveries: [{ to: Paint shop }]')
     await create('C other', 'Send it to Paint shop 2.')
     await create('D rules', 'Send it to Paint shop.', 'deliveries: [{ to: Paint shop 2 }]')
+    const byModel = [
+      await create('D1 task', 'Send it to Paint shop.', 'deliveries: [{ to: Paint shop 2 }]'),
+      await create('D2 rules', 'Send it to Paint shop 2.', 'deliveries: [{ to: Paint shop }]'),
+    ]
+    await data.app.db.pool.query(`UPDATE workflows SET model = 'fast' WHERE id = ANY ($1)`, [byModel])
     const hidden = await create('E hidden', 'Send it to Paint shop.', undefined, [owner.userId])
     // More than are read, with the words of the name elsewhere.
     await data.app.db.pool.query(
@@ -70,8 +75,10 @@ describe('A webhook source', () => {
     )
     const list = async (who: 'owner' | 'member') =>
       (await data.call(who, 'listSourceWorkflows', { params: { source_id: sourceId } })).body.data.map(({ id }) => id)
-    expect(await list('owner')).toEqual([byTask, byRules, hidden])
-    expect(await list('member')).toEqual([byTask, byRules])
+    expect(await list('owner')).toEqual([byTask, byRules, ...byModel, hidden])
+    expect(await list('member')).toEqual([byTask, byRules, ...byModel])
+    const ready = await data.call('member', 'getReadiness', { params: { workflow_id: byModel[0]! } })
+    expect(ready.body.sources.map(({ name }) => name)).toEqual(['Paint shop', 'Paint shop 2'])
   })
 
   test("'s approval, and nothing else, is saved without a request while its endpoint is down and the dispatcher is unavailable, audited once", async () => {

@@ -40,20 +40,24 @@ export async function findWorkflowRows(
 }
 
 const MAX_MENTIONING = 100
+/** As `readWorkflowTexts` has it. */
+const IS_BUILTIN = `coalesce(workflow.model, (SELECT name FROM models WHERE is_default), 'builtin') = 'builtin'`
 
 /**
- * The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, the words of a name
- * occur one after the other: white space and quotation marks between them may be others.
+ * The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, or with a model in
+ * either, the words of a name occur one after the other: white space and quotation marks between them may be others.
  */
 export async function listWorkflowsMentioning(db: Db, viewer: Viewer, name: string) {
   return await queryVisible<WorkflowTexts & { readonly is_active: boolean }>(
     db,
     viewer,
-    `SELECT workflow.id, workflow.name, workflow.is_active, workflow.description, file.content AS rules
+    `SELECT workflow.id, workflow.name, workflow.is_active, workflow.description, file.content AS rules,
+       ${IS_BUILTIN} AS is_builtin
      FROM workflows AS workflow
      LEFT JOIN files AS file ON file.workflow_id = workflow.id AND file.path = '{}' AND file.name = '${RULES_FILE_NAME}'
      WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
-       AND coalesce(file.content, workflow.description) ~* $3
+       AND CASE WHEN ${IS_BUILTIN} THEN coalesce(file.content, workflow.description)
+         ELSE concat_ws(E'\\n', workflow.description, file.content) END ~* $3
      ORDER BY workflow.name, workflow.id LIMIT ${MAX_MENTIONING}`,
     name.match(/[\p{L}\p{M}\p{N}]+/gu)?.join('[^[:alnum:]]+') ?? name.replaceAll(/./gsu, String.raw`\$&`),
   )
