@@ -28,7 +28,7 @@ export function WorkflowHistoryPage() {
   return (
     <Section
       title="History"
-      intro="Every save of the task, the triggers or the files is a version. The last 100 are kept, and 16 MiB of them."
+      intro="Every save of the task, the triggers or the files is a version. The last 100 are kept, and at most 16 MiB of them; less if the organization has more than 16 workflows."
     >
       <DataList
         label="Versions"
