@@ -19,8 +19,15 @@ import {
   ManifestOverwriteError,
 } from '../src/manifest/apply-manifests.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
+import { recordApplied } from '../src/manifest/person-edits.ts'
 import { saveCase } from '../src/runs/index.ts'
-import { createSecretBox, findWebhookSource, saveWebhookSource, type SecretBox } from '../src/sources/index.ts'
+import {
+  createSecretBox,
+  deleteWebhookSource,
+  findWebhookSource,
+  saveWebhookSource,
+  type SecretBox,
+} from '../src/sources/index.ts'
 
 const database = useTestDatabase({ statementTimeoutMs: 60_000 })
 let db: Database
@@ -737,6 +744,35 @@ describe('what a person changed in the application', () => {
     await db.pool.query('DELETE FROM workflows WHERE id = $1', [id])
     await recordEdit(organizationId, 'workflow.deleted', id)
     expect((await plan(manifest)).overwrites).toMatchObject([{ action: 'workflow.deleted', name: 'Forward' }])
+  })
+
+  test('is also a deleted webhook source that a manifest had, whose id is not used again, until it is made anew', async () => {
+    const save = async ({ organization, webhookSources: [planned] }: AppliedManifest) => {
+      await saveSource(organization.id, planned!.id, {})
+      await recordApplied(db.pool, organization.id, [planned!])
+      return { organizationId: organization.id, id: planned!.id }
+    }
+    const deleteSaved = async ({ organizationId, id }: Awaited<ReturnType<typeof save>>) => {
+      await recordEdit(organizationId, 'webhook_source.deleted', id)
+      await deleteWebhookSource(db, organizationId, id)
+    }
+    const first = await save(await apply(withSource()))
+    await deleteSaved(first)
+    const deleted = { kind: 'webhook_source', action: 'webhook_source.deleted', name: source.name, count: 1 }
+    expect((await plan(withSource())).overwrites).toMatchObject([deleted])
+    await expect(apply(withSource())).rejects.toBeInstanceOf(ManifestOverwriteError)
+    const second = await save(await applyWith({ overwrite: 'all' }, withSource()))
+    expect(second.id).not.toBe(first.id)
+    expect((await plan(withSource({ description: 'Another.' }))).overwrites).toEqual([])
+    // An operator deletes it, with what a person has saved.
+    await recordEdit(second.organizationId, 'webhook_source.saved', second.id, 'Ada', ['description'])
+    await deleteWebhookSource(db, second.organizationId, second.id)
+    expect((await plan(withSource())).overwrites).toEqual([])
+    // No manifest had it.
+    await saveSource(first.organizationId, newId(), { name: 'By hand' })
+    const [byHand] = (await plan(withSource({ name: 'By hand' }))).webhookSources
+    await deleteSaved({ ...first, id: byHand!.id })
+    expect((await plan(withSource({ name: 'By hand' }))).overwrites).toEqual([])
   })
 })
 

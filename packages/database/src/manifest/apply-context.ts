@@ -39,6 +39,8 @@ export interface PlannedThing {
    * fields its verb.
    */
   readonly kept?: readonly string[]
+  /** The ids of deleted things in whose place this new one would be. */
+  readonly formerIds?: readonly string[]
 }
 
 /** Returns a thing with its outcome. `changes`: of a stored thing; undefined for a new one. */

@@ -21,14 +21,20 @@ export interface PersonEdit {
 
 // The event of a part, such as a trigger, has the workflow as its target. A change of a field is settled once a later
 // apply had the field: it overwrote the change, or the manifest had its value. What neither has, stays as it is. The
-// cases of a workflow are in no manifest. A save of a webhook source or look-up without changes only asks its endpoint
-// again.
+// cases of a workflow are in no manifest. The deletion of a webhook source, whose id is not used again, counts for the
+// new one with its name if a manifest had it; earlier changes are gone with it. A save of a webhook source or look-up
+// without changes only asks its endpoint again.
 const FIND_EDITS = `
   SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
     count(*) OVER (PARTITION BY thing.id)::integer AS count
-  FROM json_to_recordset($2) AS thing (id uuid, kept text[])
-  JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.id
-  WHERE event.actor_kind = 'person' AND event.action NOT LIKE ALL ('${CHANGE_NO_MANIFEST}')
+  FROM json_to_recordset($2) AS thing (id uuid, ids uuid[], kept text[])
+  CROSS JOIN LATERAL unnest(thing.ids) AS target (id)
+  JOIN audit_events event ON event.organization_id = $1 AND event.target_id = target.id
+  WHERE (target.id = thing.id OR event.action = 'webhook_source.deleted' AND EXISTS (
+      SELECT FROM audit_events applied
+      WHERE applied.organization_id = $1 AND applied.target_id = target.id AND applied.action = 'manifest.applied'
+    ))
+    AND event.actor_kind = 'person' AND event.action NOT LIKE ALL ('${CHANGE_NO_MANIFEST}')
     AND split_part(event.action, '.', 2) IN
       ('created', 'saved', 'restored', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
     AND NOT (event.action IN ('webhook_source.saved', 'lookup.saved') AND json_array_length(event.changes) = 0)
@@ -38,8 +44,8 @@ const FIND_EDITS = `
         coalesce(change ->> 'field', split_part(event.action, '.', 2)) AS field
       WHERE field <> ALL (thing.kept) AND NOT EXISTS (
         SELECT FROM audit_events applied
-        WHERE applied.organization_id = $1 AND applied.target_id = thing.id AND applied.action = 'manifest.applied'
-          AND applied.id > event.id AND field <> ALL (applied.kept_fields)
+        WHERE applied.organization_id = $1 AND applied.target_id = ANY (thing.ids)
+          AND applied.action = 'manifest.applied' AND applied.id > event.id AND field <> ALL (applied.kept_fields)
       )
     )
   ORDER BY thing.id, event.id DESC`
@@ -52,7 +58,7 @@ export async function findPersonEdits(
   const thingById = new Map(things.map((thing) => [thing.id, thing]))
   const { rows } = await client.query<Omit<PersonEdit, 'kind' | 'name'>>(FIND_EDITS, [
     organizationId,
-    JSON.stringify(things.map(({ id, kept = [] }) => ({ id, kept }))),
+    JSON.stringify(things.map(({ id, formerIds = [], kept = [] }) => ({ id, ids: [id, ...formerIds], kept }))),
   ])
   return new Map(
     rows.map((row) => {

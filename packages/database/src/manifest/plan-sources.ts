@@ -65,11 +65,11 @@ export async function planWebhookSources(
   )
   const { identities, idByName } = identify(ctx, 'webhook_sources', entries, rows)
   const webhookSources = entries.map(({ id: _id, verify = true, ...save }, index) => {
-    const { id, stored, after } = identities[index]!
+    const { id, stored, after, former } = identities[index]!
     const kept = absentFields(save, 'signing_secret', 'approval')
     const changes = stored && sourceChanges(ctx, stored, save, verify)
     const thing = toThing({ kind: 'webhook_source', id, name: save.name, kept }, changes)
-    return { ...thing, save, shouldVerify: verify, version: stored?.version ?? 0, after }
+    return { ...thing, ...former, save, shouldVerify: verify, version: stored?.version ?? 0, after }
   })
   const planned = new Set(identities.map(({ id }) => id))
   const sourceIdByName = new Map([
@@ -92,7 +92,12 @@ function identify<Row extends Stored>(
 ) {
   const kind = section === 'lookups' ? 'look-up' : 'webhook source'
   const storedById = new Map(rows.map((row) => [row.id, row]))
-  const live = rows.filter((row) => row.organizationId === organizationId && !row.isDeleted)
+  const ofOrganization = rows.filter((row) => row.organizationId === organizationId)
+  const live = ofOrganization.filter((row) => !row.isDeleted)
+  const deleted = Map.groupBy(
+    ofOrganization.filter((row) => row.isDeleted),
+    (row) => row.nameKey,
+  )
   const idByName = new Map(live.map((row) => [row.nameKey, row.id]))
   const givenIds = new Set(entries.map(({ id }) => lowerCaseId(id)))
   const named = entries.map(({ id: givenId, name }) => {
@@ -103,10 +108,11 @@ function identify<Row extends Stored>(
       const derived = deriveId(kind, organizationId, key, generation)
       if (!storedById.has(derived) && !givenIds.has(derived)) id = derived
     }
-    return { id, after: idOfName === id ? undefined : idOfName }
+    const former = storedById.has(id) ? undefined : deleted.get(key)?.map((row) => row.id)
+    return { id, after: idOfName === id ? undefined : idOfName, ...(former && { formerIds: former }) }
   })
   const afterById = new Map(named.map(({ id, after }) => [id, after]))
-  const identities = named.map(({ id, after }, index) => {
+  const identities = named.map(({ id, after, ...former }, index) => {
     let before = after
     // Bounded: it may come to names that others exchange.
     for (let step = 1; before !== undefined && before !== id && step < entries.length; step += 1)
@@ -121,7 +127,7 @@ function identify<Row extends Stored>(
     else if (stored?.isDeleted)
       report(`${path}.id`, `is that of a deleted ${kind} and cannot be used again: leave it out`)
     else if (advice) report(`${path}.name`, `is the name of ${kind} ${after}${advice}`)
-    return { id, stored, after }
+    return { id, stored, after, former }
   })
   return { identities, idByName }
 }
