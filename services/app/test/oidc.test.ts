@@ -293,6 +293,27 @@ describe('Sign-in with OpenID Connect', () => {
     expect(body).toMatchObject({ account: { id: account.id }, organization: { id: other.id } })
   })
 
+  test('removes the password of an account that it leads to a new organization: an admin of before may know it', async () => {
+    const [before, next] = [await app.createOrganization(), await app.createOrganization()]
+    const email = 'ruth@acme.test'
+    provider.person = { sub: 'ruth', email, email_verified: true }
+    const params = { user_id: (await invite(email, before)).id }
+    expect((await signIn()).token).not.toBe('')
+    const reset = await app.call(before.admin, 'createUserLink', { params, body: { kind: 'reset' } })
+    const password = 'what the admin of before knows'
+    const body = { token: reset.body.url.split('#')[1]!, password }
+    expect((await app.call(null, 'acceptLink', { body })).status).toBe(200)
+    await app.db.pool.query('UPDATE users SET deactivated_at = now() WHERE id = $1', [params.user_id])
+    await invite(email, next)
+    const { token } = await signIn()
+    expect((await app.call(null, 'signIn', { body: { email, password } })).error?.code).toBe('sign_in_failed')
+    const me = (await app.call(token, 'getMe')).body
+    expect(me).toMatchObject({ account: { email, has_password: false }, organization: { id: next.id } })
+    const { data } = (await app.call(next.admin, 'listAuditEvents', { query: { target_id: me.account.id } })).body
+    const removed = { action: 'account.password_changed', changes: [{ field: 'link', old: null, new: 'invitation' }] }
+    expect(data).toContainEqual(expect.objectContaining(removed))
+  })
+
   test('leads only to paths of this host, however they are written', async () => {
     const starts = ['/./', '/a/../', '/../', '/./\\', '/', 'https:/', '/\\', '/\t']
     for (const next of starts.map((start) => `${start}/attacker.example`)) {

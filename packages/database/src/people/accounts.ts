@@ -277,6 +277,10 @@ export async function changePassword(db: Database, passwordHash: string, request
   })
 }
 
-export async function setPassword({ prisma }: Pick<Transaction, 'prisma'>, accountId: string, passwordHash: string) {
+export async function setPassword(
+  { prisma }: Pick<Transaction, 'prisma'>,
+  accountId: string,
+  passwordHash: string | null,
+) {
   await prisma.account.update({ where: { id: accountId }, data: { passwordHash, passwordChangedAt: new Date() } })
 }

@@ -221,13 +221,18 @@ async function makeOwner(
   return user.id
 }
 
-/** Accepts an invitation as a person who is new or has an account. */
+/**
+ * Accepts an invitation as a person who is new or has an account. Without a token, a provider's sign-in accepts it:
+ * that removes the password, which was not asked for, and which an admin of an earlier organization may have set with a
+ * reset link.
+ */
 export async function acceptInvitation(
   db: Database,
   { token, organizationId, user }: Invitation,
   person: LinkPerson,
-  { principal: { address }, requestId }: VisitorRequest,
+  visitor: VisitorRequest,
 ): Promise<UsedLink | NotUsed> {
+  const { principal, requestId } = visitor
   if (organizationId === null || !user) return undefined
   const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
     const isUsed = token === null ? await consumeInvitation(tx, user.id) : await consumeLink(tx, token)
@@ -240,12 +245,17 @@ export async function acceptInvitation(
     if (count === 0) throw new Error('A user with an open invitation has an account or no role')
     const used = { accountId, userId: user.id, organizationId, name }
     await recordAuditEvent(tx, {
-      principal: { ...used, address },
+      principal: { ...used, address: principal.address },
       action: 'link.accepted',
       target: { kind: 'user', id: user.id, name: user.email },
       changes: [{ field: 'kind', old: null, new: 'invitation' }],
       requestId,
     })
+    if (token === null && 'accountId' in person && person.passwordHash !== null) {
+      await setPassword(tx, accountId, null)
+      await tx.prisma.signIn.deleteMany({ where: { accountId } })
+      await recordUse(tx, used, visitor, 'account.password_changed', [{ field: 'link', old: null, new: 'invitation' }])
+    }
     return used
   }
   return await orNotUsed(inUsersTransaction(db, organizationId, work))
