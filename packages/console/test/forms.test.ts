@@ -257,7 +257,7 @@ test('a try says which sources get the payload at once, and which only after an 
 test('a try whose result cannot be read says why, and that another one has replaced it only if that is so; kept as a case, it starts nothing', async () => {
   browser.expectProblem(/503|404/)
   const { owner, page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/try`)
-  const replaced = page.getByText('A later trial of this workflow has replaced this one.')
+  const replaced = page.getByText('A later trial of this workflow has replaced this one, or')
   const error = { code: 'database_unavailable', message: 'The database does not answer. Try again.' }
   let isDown = true
   await page.route('**/trials/*', async (route) => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
-import { newId, recordRunPrompt } from '@workflow-service/database'
+import { claimTrial, finishTrial, newId, recordRunPrompt } from '@workflow-service/database'
 import { type Caller, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
@@ -195,6 +195,25 @@ test('Sessions with a run of a workflow that a member cannot see do not exist fo
   expect((await data.call('member', 'closeSession', { params })).status).toBe(404)
   // It was not closed nevertheless.
   expect((await data.call('admin', 'getSession', { params })).body.is_open).toBe(true)
+})
+
+test('A trial in a session that got a run of a workflow that the member cannot see meanwhile shows the member nothing', async () => {
+  const trial = { workflow_id: everyones, trial_id: newId() }
+  const sessionId = newId()
+  await data.createRun(everyones, { sessionId, number: 1 })
+  const tried = { id: trial.trial_id, session_id: sessionId, context: 'What was said before?' }
+  const params = { workflow_id: everyones }
+  expect((await data.call('member', 'tryWorkflow', { params, body: tried })).status).toBe(202)
+  await data.createRun(hidden, { sessionId, number: 2, context: 'The salary is 5,000.' })
+  const { run } = (await claimTrial(data.app.db, 60_000))!
+  // What the agent answers is made of the runs before this number.
+  expect(run).toMatchObject({ id: trial.trial_id, sessionId, number: 3 })
+  const step = ['model_answer', { parts: [{ type: 'text', text: 'The salary is 5,000.' }] }] as const
+  await finishTrial(data.app.db, { ...run, error: null, steps: [{ kind: step[0], data: step[1] as never }] })
+  expect((await data.call('member', 'getTrial', { params: trial })).status).toBe(404)
+  const kept = { name: 'A case', of: { trial_id: trial.trial_id }, version: null }
+  const saved = await data.call('member', 'saveCase', { params: { ...params, case_id: newId() }, body: kept })
+  expect(saved.error.details).toMatchObject([{ field: 'of.trial_id' }])
 })
 
 const answer = (turn: number, text: string) => {

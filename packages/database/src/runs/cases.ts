@@ -20,6 +20,7 @@ import {
 } from '../connection/index.ts'
 import { changedFields, isVisible, queryVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { assertUnchangedSince, editBesideWorkflow, EditRefused, type WorkflowEdit } from '../workflows/index.ts'
+import { findTrial } from './trials.ts'
 
 const OF_WORKFLOW = `
   FROM cases JOIN workflows AS workflow ON workflow.id = cases.workflow_id AND ${isVisible('workflow', '$2')}
@@ -173,19 +174,17 @@ async function readValues(
     throw invalid('of.run_id', `must be a run ${INCOMPLETE}`)
   }
   if (trialId !== undefined) {
-    const { rows } = await tx.query<{ context: string; steps: JournalStep[]; acceptedAt: Date }>(
-      `SELECT context, steps, created_at AS "acceptedAt" FROM trials
-       WHERE id = $1 AND workflow_id = $2 AND user_id = $3 AND finished_at IS NOT NULL AND error IS NULL`,
-      [trialId, workflowId, principal.userId],
-    )
-    if (rows[0]?.steps.some(({ data }) => 'omitted_bytes' in data)) {
+    const asked = { id: trialId, workflowId, userId: principal.userId }
+    const trial = await findTrial({ pool: tx }, viewerOf(principal), asked)
+    if (!trial || trial.finished_at === null || trial.error !== null) {
+      throw invalid('of.trial_id', 'must be a trial without an error')
+    }
+    const steps = trial.steps as unknown as JournalStep[]
+    if (steps.some(({ data }) => 'omitted_bytes' in data)) {
       throw invalid('of.trial_id', 'must be a trial whose steps are all kept: those of this one were too large')
     }
-    if (rows[0]) {
-      const { steps, ...trial } = rows[0]
-      return { ...trial, expected: listAcceptedPayloads(steps), runId: null }
-    }
-    throw invalid('of.trial_id', 'must be a trial without an error')
+    const acceptedAt = new Date(trial.created_at)
+    return { context: trial.context, expected: listAcceptedPayloads(steps), runId: null, acceptedAt }
   }
   const { rows } = await tx.query<{ expected: CasePayload[]; ofVersion: string | null }>(
     `SELECT payloads AS expected, case_version AS "ofVersion" FROM evaluation_results

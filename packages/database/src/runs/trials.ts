@@ -1,5 +1,5 @@
 import type { JournalStep, TrialOut } from '@workflow-service/contract'
-import { type Db, deleteRows, insertMissing } from '../connection/index.ts'
+import { type Connection, type Db, deleteRows, insertMissing } from '../connection/index.ts'
 import { isSessionVisible, isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { type ClaimedAttempt, CLAIMED_RUN, type ClaimedRun, IS_LEASED } from './claimed-run.ts'
 import { JOIN_API_TRIGGER } from './starts.ts'
@@ -60,16 +60,21 @@ export async function recordTrial(
   return rows[0]?.kind ?? 'workflow_not_found'
 }
 
-/** A trial of the person; undefined if a later one has replaced it. */
+/**
+ * A trial of the person; undefined if a later one has replaced it, or if the person does not see its session any more:
+ * the agent may have read a run that was added to it meanwhile.
+ */
 export async function findTrial(
-  db: Db,
+  db: Connection,
   viewer: Viewer,
   { id, workflowId, userId }: Pick<NewTrial, 'id' | 'workflowId' | 'userId'>,
 ): Promise<TrialOut | undefined> {
   const text = `
     SELECT trials.id, trials.context, trials.created_at, trials.finished_at, trials.error, trials.steps
     FROM trials JOIN workflows AS workflow ON workflow.id = trials.workflow_id AND ${isVisible('workflow', '$2')}
-    WHERE trials.organization_id = $1 AND trials.id = $3 AND trials.workflow_id = $4 AND trials.user_id = $5`
+    LEFT JOIN sessions AS session ON session.id = trials.session_id
+    WHERE trials.organization_id = $1 AND trials.id = $3 AND trials.workflow_id = $4 AND trials.user_id = $5
+      AND ${isSessionVisible('session', '$2')}`
   return (await queryVisible<TrialOut>(db, viewer, text, id, workflowId, userId))[0]
 }
 

@@ -63,7 +63,7 @@ function TrialResult({ trial, problem }: { trial: TrialOut | undefined; problem:
         {problem && !trial?.finished_at ? (
           <Notice kind="warning">
             {problem instanceof AppError && problem.status === 404
-              ? 'A later trial of this workflow has replaced this one.'
+              ? 'A later trial of this workflow has replaced this one, or you cannot see its session any more.'
               : describeError(problem)}
           </Notice>
         ) : !trial?.finished_at ? (
