@@ -66,6 +66,10 @@ const saveAutoRun = (frequency: string, { auto_run: { version } } = workflow, en
   app.call(acme.member, 'saveAutoRun', { params, body: { enabled, frequency, version } })
 const saveUsers = (userIds: string[], { users_version: version } = workflow) =>
   app.call(acme.owner, 'saveWorkflowUsers', { params, body: { user_ids: userIds, version } })
+const makeCopy = (who: TestPerson, id: string) =>
+  app.call(who, 'duplicateWorkflow', { params: { workflow_id: id }, body: { id: newId(), name: 'Copy' } })
+const startAsScheduled = (who: TestPerson, id: string) =>
+  app.call(who, 'startScheduled', { params: { workflow_id: id }, body: { id: newId() } })
 const remove = (who: TestPerson, id: string) => app.call(who, 'deleteWorkflow', { params: { workflow_id: id } })
 const readiness = async (who: TestPerson, id: string) =>
   (await app.call(who, 'getReadiness', { params: { workflow_id: id } })).body
@@ -118,6 +122,22 @@ describe('visibility', () => {
     expect((await hide(acme.member)).error.details).toMatchObject([{ field: 'scope' }])
     expect((await hide(acme.owner)).status).toBe(200)
     expect((await read(acme.member, shared.id)).status).toBe(404)
+  })
+
+  test.each([
+    ['copied', (id: string) => makeCopy(acme.member, id)],
+    ['deleted', (id: string) => remove(acme.member, id)],
+    ['started', (id: string) => startAsScheduled(acme.member, id)],
+  ])('a workflow is not %s by a member who waited while another person took away the access', async (_case, change) => {
+    const { id } = await create(acme.member, { scope: 'only_me' })
+    using other = await beginTransaction(app.db.pool)
+    await other.query('UPDATE workflows SET version = gen_random_uuid(), is_active = true WHERE id = $1', [id])
+    await other.query('DELETE FROM workflow_users WHERE workflow_id = $1', [id])
+    const changing = change(id)
+    await untilLocked(app.db.pool, 'FROM workflows')
+    await other.query('COMMIT')
+    expect((await changing).error?.code).toBe('not_found')
+    expect((await read(acme.owner, id)).status).toBe(200)
   })
 })
 

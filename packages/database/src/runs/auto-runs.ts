@@ -116,20 +116,21 @@ async function startNow(db: Db, edit: WorkflowEdit, runId: string): Promise<Sche
   const { workflowId, principal, requestId } = edit
   const { organizationId } = principal
   return await inTransaction(db, async (client): Promise<ScheduledStartOutcome> => {
+    const find = `
+      SELECT workflow.name, workflow.auto_run_frequency AS frequency, workflow.is_active AS "isActive",
+        organization.is_suspended AS "isSuspended", now() AS now
+      FROM workflows AS workflow JOIN organizations AS organization ON organization.id = workflow.organization_id
+      WHERE workflow.organization_id = $1 AND workflow.id = $2 AND ${isVisible('workflow', '$3')}`
+    const values = [organizationId, workflowId, viewerOf(principal).memberId]
+    await client.query(`${find} FOR NO KEY UPDATE OF workflow`, values)
+    // Again: a statement that has waited for the lock sees the people who had access before.
     const { rows } = await client.query<{
       name: string
       frequency: AutoRunFrequency | null
       isActive: boolean
       isSuspended: boolean
       now: Date
-    }>(
-      `SELECT workflow.name, workflow.auto_run_frequency AS frequency, workflow.is_active AS "isActive",
-         organization.is_suspended AS "isSuspended", now() AS now
-       FROM workflows AS workflow JOIN organizations AS organization ON organization.id = workflow.organization_id
-       WHERE workflow.organization_id = $1 AND workflow.id = $2 AND ${isVisible('workflow', '$3')}
-       FOR NO KEY UPDATE OF workflow`,
-      [organizationId, workflowId, viewerOf(principal).memberId],
-    )
+    }>(find, values)
     const [workflow] = rows
     if (!workflow) return { kind: 'workflow_not_found' }
     const known = await client.query<{ sessionId: string; isSame: boolean }>(

@@ -163,12 +163,17 @@ async function lockWorkflow(
   { workflowId, principal }: WorkflowEdit,
   lock: 'FOR NO KEY UPDATE' | 'FOR UPDATE',
 ): Promise<WorkflowValues> {
-  const { rows } = await tx.query<WorkflowValues>(
-    `SELECT name, description, scope FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${lock}`,
-    [principal.organizationId, workflowId, viewerOf(principal).memberId],
-  )
-  if (!rows[0]) throw new EditRefused('not_found')
-  return rows[0]
+  const read = async (clause: string): Promise<WorkflowValues> => {
+    const { rows } = await tx.query<WorkflowValues>(
+      `SELECT name, description, scope FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${clause}`,
+      [principal.organizationId, workflowId, viewerOf(principal).memberId],
+    )
+    if (!rows[0]) throw new EditRefused('not_found')
+    return rows[0]
+  }
+  await read(lock)
+  // Again: a statement that has waited for the lock sees the people who had access before.
+  return await read('')
 }
 
 async function readDetail(tx: Transaction, { workflowId, principal }: WorkflowEdit, viewer = viewerOf(principal)) {
