@@ -152,6 +152,17 @@ describe('Sign-in with OpenID Connect', () => {
     expect((await app.call((await signIn()).token, 'getMe')).body.user_id).toBe(id)
   })
 
+  test('accepts an invitation whose address, which is the name without another one, is longer than a name', async () => {
+    const email = `${'long'.repeat(60)}@acme.test`
+    provider.person = { sub: 'long', email, email_verified: true }
+    const id = newId()
+    const { admin } = app.organization
+    await app.call(admin, 'createUser', { body: { id, email, first_name: '', last_name: '', role: 'member' } })
+    await app.call(admin, 'createUserLink', { params: { user_id: id }, body: { kind: 'invitation' } })
+    const { body } = await app.call((await signIn()).token, 'getMe')
+    expect(body).toMatchObject({ user_id: id, account: { email, name: email.slice(0, 200) } })
+  })
+
   test('is an event for open pages when it accepts an invitation', async () => {
     const { admin, id } = app.organization
     provider.person = { sub: 'kay', email: 'kay@acme.test', email_verified: true }

@@ -113,6 +113,15 @@ describe('One-time links', () => {
     expect((await accept(tokens[lost]!)).body.organizations).toHaveLength(2)
   })
 
+  test('an invitation makes an account also if first and last name are longer together than a name may be', async () => {
+    const { owner } = app.organization
+    const user = userIn({ first_name: 'G'.repeat(150), last_name: 'H'.repeat(150), role: 'member' })
+    expect((await app.call(owner, 'createUser', { body: user })).status).toBe(201)
+    const { status, body } = await accept(await linkFor(owner, user.id, { kind: 'invitation' }))
+    expect(status).toBe(200)
+    expect(body.account.name).toBe(`${'G'.repeat(150)} ${'H'.repeat(49)}`)
+  })
+
   test('an invitation ends when its user has become an owner by a setup link', async () => {
     const organization = await app.createOrganization()
     const email = `${newId()}@acme.test`

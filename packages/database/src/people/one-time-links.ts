@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Role } from '@workflow-service/contract'
+import { NAME_MAX_LENGTH, type Role, truncateText } from '@workflow-service/contract'
 import {
   type Database,
   type Db,
@@ -393,7 +393,9 @@ async function ensureAccount(tx: Transaction, person: LinkPerson): Promise<{ acc
     return { accountId, name: account.name }
   }
   const accountId = newId()
-  const { name, email, passwordHash, oidc } = person
+  const { email, passwordHash, oidc } = person
+  // An invitation gives it the first and last name, or the email address: both may be longer.
+  const name = truncateText(person.name, NAME_MAX_LENGTH)
   await tx.prisma.account.create({
     data: {
       id: accountId,
