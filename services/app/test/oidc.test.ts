@@ -163,6 +163,13 @@ describe('Sign-in with OpenID Connect', () => {
     expect(body).toMatchObject({ user_id: id, account: { email, name: email.slice(0, 200) } })
   })
 
+  test('keeps of a name from the provider as many characters as a name may have, each of them whole', async () => {
+    provider.person = { sub: 'emoji', email: 'emoji@acme.test', email_verified: true, name: `${'a'.repeat(199)}😀😀` }
+    await invite(provider.person.email)
+    const { body } = await app.call((await signIn()).token, 'getMe')
+    expect(body.account.name).toBe(`${'a'.repeat(199)}😀`)
+  })
+
   test('is an event for open pages when it accepts an invitation', async () => {
     const { admin, id } = app.organization
     provider.person = { sub: 'kay', email: 'kay@acme.test', email_verified: true }

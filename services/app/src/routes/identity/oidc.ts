@@ -132,7 +132,7 @@ async function identify({ client, configuration }: Connection, answer: URL, { st
   return {
     issuer: idToken.iss,
     subject: idToken.sub,
-    name: typeof name === 'string' && name !== '' && isName(name) ? name.trim().slice(0, 200) : null,
+    name: typeof name === 'string' && name !== '' && isName(name) ? name.trim() : null,
     /** Null unless the provider has verified it. */
     email: typeof email === 'string' && isVerified === true ? email : null,
   }
