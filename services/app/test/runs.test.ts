@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
 import { claimTrial, finishTrial, newId, recordRunPrompt } from '@workflow-service/database'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import { type Caller, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
@@ -194,6 +195,24 @@ test('Sessions with a run of a workflow that a member cannot see do not exist fo
   expect((await data.call('member', 'createSession', { body: { id: secret } })).error.code).toBe('id_taken')
   expect((await data.call('member', 'closeSession', { params })).status).toBe(404)
   // It was not closed nevertheless.
+  expect((await data.call('admin', 'getSession', { params })).body.is_open).toBe(true)
+})
+
+test('A session that gets a run of a hidden workflow while a member waits to close it is not closed by the member', async () => {
+  const id = newId()
+  await data.createRun(everyones, { sessionId: id, number: 1 })
+  using other = await beginTransaction(data.app.db.pool)
+  await other.query('UPDATE sessions SET last_start_number = 2 WHERE id = $1', [id])
+  await other.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+     VALUES ($1, $2, $3, $4, 2, 'app', 'go', 'r')`,
+    [newId(), data.app.organization.id, hidden, id],
+  )
+  const params = { session_id: id }
+  const closing = data.call('member', 'closeSession', { params })
+  await untilLocked(data.app.db.pool, 'sessions')
+  await other.query('COMMIT')
+  expect((await closing).status).toBe(404)
   expect((await data.call('admin', 'getSession', { params })).body.is_open).toBe(true)
 })
 

@@ -54,10 +54,14 @@ async function changeSession(
   by: AuditedBy | undefined,
 ): Promise<boolean> {
   return await inTransaction(db, async (client) => {
+    const [organizationId, sessionId] = values
+    // First: a statement that waits for the lock itself goes by the runs of before, also in what the viewer sees.
+    const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
+    if (action === 'session.closed') await client.query(lock, [organizationId, sessionId])
     const { rowCount } = await client.query(statement, [...values])
     if (rowCount !== 1) return false
     if (by && action === 'session.opened') await assertQuota(client, by, 'empty_sessions')
-    if (by) await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: values[1], name: null } })
+    if (by) await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: sessionId, name: null } })
     return true
   })
 }
