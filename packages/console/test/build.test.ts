@@ -16,6 +16,14 @@ test('the built page is small enough to start fast', () => {
   expect(sizes.styles).toBeLessThanOrEqual(12_000)
 })
 
+test('what a list needs is one file, which is smaller than several', async () => {
+  const manifest = await readFile(join(CONSOLE_DIST, '.manifest.json'), 'utf8')
+  const parts = Object.keys(JSON.parse(manifest) as object).filter((name) =>
+    /^_(list|data-list|filters|table)-/.test(name),
+  )
+  expect(parts).toHaveLength(1)
+})
+
 test('browsers do not translate the page, which fails once its texts are replaced', async () => {
   expect(await readFile(join(CONSOLE_DIST, 'index.html'), 'utf8')).toMatch(/<html [^>]*translate="no"/)
 })
