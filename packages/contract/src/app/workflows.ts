@@ -271,7 +271,11 @@ export const WorkflowVersionOut = Closed('WorkflowVersionOut', 'What a save made
   ),
 })
 export type WorkflowVersionOut = Static<typeof WorkflowVersionOut>
-export const WorkflowVersionList = ListOf('WorkflowVersionList', WorkflowVersionOut, 'The newest 100 of 16 MiB.')
+export const WorkflowVersionList = ListOf(
+  'WorkflowVersionList',
+  WorkflowVersionOut,
+  'The newest 100 of 16 MiB, or of less in an organization of more than 16 workflows.',
+)
 export const VersionCompareQuery = Parameters({
   with: Optional(StringEnum(['previous', 'newest'], 'The version before, or the newest one.', { default: 'previous' })),
 })
