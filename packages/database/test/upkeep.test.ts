@@ -644,6 +644,25 @@ describe('an organization whose statements fail does not hold up', () => {
     expect(await counted()).toContain(startable.organizationId)
   })
 
+  test('the usage of later hours, and loses none of an old hour that is counted late', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '10 days'`)
+    const { startId } = await endedRun(10)
+    const countHours = async (table: string) => (await db.pool.query(`SELECT DISTINCT hour FROM ${table}`)).rows.length
+    await fail('usage_hours')
+    await expect(rollUpUsage(db)).rejects.toThrow(startable.organizationId)
+    await rollUpUsage(db)
+    expect(await countHours('usage_rollups')).toBeGreaterThan(230)
+    await deleteAll(upkeep.deleteOldRuns, 1)
+    expect(await runExists(startId)).toBe(true)
+    await mend()
+    await db.pool.query(`UPDATE usage_rollups SET rolled_up_at = rolled_up_at - interval '1 minute'`)
+    expect(await rollUpUsage(db)).toHaveLength(1)
+    expect(await countHours('usage_hours')).toBe(1)
+    expect(await rollUpUsage(db)).toEqual([])
+    await deleteAll(upkeep.deleteOldRuns, 1)
+    expect(await runExists(startId)).toBe(false)
+  })
+
   test('the deletion of the workflows of the others', async () => {
     await db.pool.query(
       'UPDATE workflows SET deleted_at = now() - make_interval(mins => (organization_id = $1)::int)',

@@ -13,7 +13,9 @@ const MAX_HISTORY_DAYS = 92
 
 /** Until then, an hour with runs that had not ended is rolled up again: longer than a payload waits for an approval. */
 const REPEAT_DAYS = APPROVAL_DAYS + 1
-const REPEAT_MINUTES = 30
+
+/** SQL for the condition that the counts of an organization have failed in the hour, however old it is. */
+const HAS_FAILED = `has_failed AND hour > now() - interval '${MAX_HISTORY_DAYS + 1} days'`
 
 /**
  * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was
@@ -26,7 +28,7 @@ export const COUNTED_UNTIL = `(
 
 /** SQL for the hours that may be counted again. */
 export const HOURS_COUNTED_AGAIN = `(
-  SELECT hour FROM usage_rollups WHERE has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days'
+  SELECT hour FROM usage_rollups WHERE has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days' OR ${HAS_FAILED}
 )`
 
 interface RollUpOptions {
@@ -68,7 +70,8 @@ async function findHourToRollUp(db: Db): Promise<Date | undefined> {
        (SELECT hour FROM next, closed WHERE hour < until),
        (
          SELECT hour FROM usage_rollups
-         WHERE has_unfinished AND rolled_up_at <= now() - interval '${REPEAT_MINUTES} minutes' AND hour > now() - interval '${REPEAT_DAYS} days'
+         WHERE has_unfinished AND rolled_up_at < now() - interval '30 minutes' AND hour > now() - interval '${REPEAT_DAYS} days'
+           OR ${HAS_FAILED} AND rolled_up_at < now() - interval '30 seconds'
          ORDER BY rolled_up_at LIMIT 1
        )
      ) AS hour`,
@@ -95,10 +98,11 @@ async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): 
     signal,
   )
   if (signal?.aborted) return false
+  const hasFailed = failure !== undefined
   await db.pool.query(
-    `INSERT INTO usage_rollups (hour, has_unfinished, rolled_up_at) VALUES ($1, $2, now() - make_interval(mins => $3))
-     ON CONFLICT (hour) DO UPDATE SET has_unfinished = excluded.has_unfinished, rolled_up_at = excluded.rolled_up_at`,
-    [hour, hasUnfinished || failure !== undefined, failure ? REPEAT_MINUTES - 1 : 0],
+    `INSERT INTO usage_rollups (hour, has_unfinished, has_failed) VALUES ($1, $2, $3) ON CONFLICT (hour) DO UPDATE
+     SET has_unfinished = excluded.has_unfinished, has_failed = excluded.has_failed, rolled_up_at = now()`,
+    [hour, hasUnfinished || hasFailed, hasFailed],
   )
   if (failure) throw failure
   return true
