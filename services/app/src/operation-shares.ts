@@ -90,7 +90,7 @@ const HEAVY_AT_ONCE = 2
 const WAITING_AT_ONCE = { total: 400, perKey: 100 }
 /**
  * Requests at once of people who are not signed in, by network. They have their own limit, because a sign-in to an
- * account with many failures takes up to 8 s. Further requests of a network wait: each sign-in counts as failed until
+ * account with many failures lasts 8 s at most. Further requests of a network wait: each sign-in counts as failed until
  * it succeeds, and after 20 failures the network is refused.
  */
 const STRANGERS_AT_ONCE = { total: 400, perKey: 10 }
