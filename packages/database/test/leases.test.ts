@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
@@ -20,16 +19,11 @@ import {
   renewLeases,
   acquireSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, newStart, start, useNewStartable } from './support/start-fixtures.ts'
 
-const database = useTestDatabase()
+const acme = useNewStartable()
 let db: Database
-let acme: Startable
-beforeEach(async () => {
-  ;({ db } = database)
-  await db.pool.query('DELETE FROM deliveries; DELETE FROM sessions; DELETE FROM starts; DELETE FROM organizations')
-  acme = await createStartable(db)
-})
+beforeEach(() => void ({ db } = acme))
 
 interface LeasedRun {
   readonly lease: Lease
@@ -193,7 +187,7 @@ test.each(manyKinds.filter(([, { skipsLocked }]) => !skipsLocked))(
     const [low, high] = [await leaseRun(), await leaseRun()]
     // The update moves its row behind the other one, in the order of a table scan.
     await db.pool.query('UPDATE sessions SET is_open = true WHERE id = $1', [low.lease.sessionId])
-    const scanning = new URL(database.url)
+    const scanning = new URL(acme.url)
     scanning.searchParams.set('options', '-c enable_indexscan=off -c enable_bitmapscan=off')
     const other = createDatabase({ url: scanning.href, applicationName: 'test' })
     try {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { beginTransaction, untilLocked } from '@workflow-service/testkit'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
   serializeStep,
@@ -24,16 +23,18 @@ import {
   acquireSessions,
   acquireWaitingSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, listWrongEnds, start, type Startable } from './support/start-fixtures.ts'
+import {
+  ACQUIRE_ALL,
+  createStartable,
+  listWrongEnds,
+  start,
+  type Startable,
+  useNewStartable,
+} from './support/start-fixtures.ts'
 
-const database = useTestDatabase({ maxConnections: 12 })
+const acme = useNewStartable()
 let db: Database
-let acme: Startable
-beforeEach(async () => {
-  ;({ db } = database)
-  await db.pool.query('DELETE FROM deliveries; DELETE FROM sessions; DELETE FROM starts; DELETE FROM organizations')
-  acme = await createStartable(db)
-})
+beforeEach(() => void ({ db } = acme))
 
 const runner = (owner: string, options: Partial<typeof ACQUIRE_ALL> = {}) => ({ ...ACQUIRE_ALL, owner, ...options })
 
@@ -47,7 +48,7 @@ const acquire = async (owner: string, sessionId: string) =>
   (await acquireSessions(db, runner(owner), [sessionId])).sessions[0]
 
 /** Records so many starts, each in a new session. */
-async function startMany(count: number, of = acme): Promise<string[]> {
+async function startMany(count: number, of: Startable = acme): Promise<string[]> {
   const ids: string[] = []
   for (let n = 0; n < count; n++) ids.push((await start(db, of)).sessionId)
   return ids

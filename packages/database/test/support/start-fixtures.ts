@@ -1,4 +1,4 @@
-import { beforeAll } from '@jest/globals'
+import { beforeAll, beforeEach } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   createApiKey,
@@ -90,6 +90,18 @@ export function useStartable(): Startable & { readonly db: Database; readonly so
   beforeAll(async () => {
     const acme = await createStartable(database.db)
     Object.assign(made, acme, { db: database.db, sourceId: await createSource(database.db, acme) })
+  })
+  return made
+}
+
+/** An organization with one startable workflow, made anew for each test of a file, in a database without others. */
+export function useNewStartable(): Startable & { readonly db: Database; readonly url: string } {
+  const database = useTestDatabase({ maxConnections: 12 })
+  const made = {} as Startable & { db: Database; url: string }
+  beforeEach(async () => {
+    const { db, url } = database
+    await db.pool.query('DELETE FROM deliveries; DELETE FROM sessions; DELETE FROM starts; DELETE FROM organizations')
+    Object.assign(made, await createStartable(db), { db, url })
   })
   return made
 }
