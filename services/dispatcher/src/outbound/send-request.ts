@@ -157,7 +157,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     let timer: ReturnType<typeof setTimeout> | undefined
     const deadline = new Promise<OutboundOutcome>((resolve) => {
       const expire = (): void => {
-        if (progress.isProxySilent) resolve(proxyError('does not answer'))
+        if (progress.phase === 'connect' && progress.isProxySilent) resolve(proxyError('does not answer'))
         else resolve(progress.answered ?? toTimeoutOutcome(progress.phase))
       }
       // If this process was busy, an answer that arrived in time may still be unread: setImmediate lets it be read
@@ -194,7 +194,6 @@ async function openTunnelInTime(
   }, deadlineMs / 2)
   const connection = await openTunnel(proxy, host, port, progress.signal)
   clearTimeout(timer)
-  progress.isProxySilent = false
   return connection
 }
 
@@ -203,7 +202,7 @@ interface Progress {
   phase: OutboundPhase
   /** Set when the status line and the headers have arrived. From then on, this is the outcome. */
   answered: OutboundOutcome | null
-  /** Whether the egress proxy answers no request at all at the moment. */
+  /** Whether the egress proxy answered no other request either, while it opened the tunnel. */
   isProxySilent: boolean
   /** Whether the connection was kept for another request. */
   isKept: boolean

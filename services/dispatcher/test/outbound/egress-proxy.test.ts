@@ -211,6 +211,21 @@ describe('through an egress proxy', () => {
     },
   )
 
+  test('an endpoint that was sent the request has timed out, also if the proxy opens no other tunnel', async () => {
+    let opening: Socket | undefined
+    proxy.behave = (socket) => {
+      if (!opening) {
+        opening = socket
+        return
+      }
+      opening.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      opening.once('data', () => socket.destroy())
+    }
+    const result = await post('http://hooks.example.com/', { changes: { deadlineMs: 1_000 } })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'answer' })
+    expect(proxy.requests.map(({ authority }) => authority)).toEqual(['hooks.example.com:80', 'absent.invalid:443'])
+  })
+
   test('an endpoint that closes the connection is reported as without a proxy', async () => {
     proxy.behave = (socket) => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
