@@ -529,3 +529,20 @@ test('a page whose scripts do not start says after a while what it needs', async
   await page.setViewportSize({ width: 375, height: 800 })
   expect(await findScrolledSideways(page)).toEqual([])
 })
+
+test('a topic that only a service of a later release names does not keep the page from showing what changes', async () => {
+  const { owner, page, workflowId } = await openFilled()
+  const body = 'retry: 1\ndata: {"topics":["of a later release"]}\n\n'
+  const notice = { contentType: 'text/event-stream', body }
+  await page.route(`**${APP_ROUTES.streamEvents.path}`, (route) => route.fulfill(notice), { times: 1 })
+  const received = page.waitForResponse((response) => response.url().endsWith(APP_ROUTES.streamEvents.path))
+  await show(page, `/workflows/${workflowId}`)
+  await received
+  const params = { workflow_id: workflowId }
+  const { description, version } = await owner.call('getWorkflow', { params })
+  const values = { name: 'Renamed', description, scope: 'company_wide', version } as const
+  await owner.call('saveWorkflow', { params, body: values })
+  const heading = page.getByRole('heading', { name: 'Renamed' })
+  await heading.waitFor()
+  expect(await heading.count()).toBe(1)
+})

@@ -16,43 +16,63 @@ import { AppError, call, type CallRequest, type RequestArgument } from './call.t
 import { askForPassword } from './prompts.ts'
 
 /**
- * The topics of change notices after which an operation's answer is read again. The others are read every 30 s and on
+ * The operations whose responses are read again after a change notice of the topic. The others are read every 30 s and on
  * focus.
  */
-const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
-  getMe: ['organization', 'users'],
-  getOverview: ['runs', 'deliveries', 'webhook_sources', 'workflows', 'api_keys'],
-  getOrganization: ['organization'],
-  getInstructions: ['organization'],
-  listModelKeys: ['organization'],
-  listUsers: ['users', 'workflows'],
-  listWorkflows: ['workflows', 'runs'],
-  getWorkflow: ['workflows', 'webhook_sources'],
-  getFile: ['workflows'],
-  listWorkflowVersions: ['workflows'],
-  getWorkflowVersion: ['workflows'],
-  getTrial: ['runs'],
-  listCases: ['workflows'],
-  getCase: ['workflows'],
-  listEvaluations: ['workflows', 'runs'],
-  getEvaluation: ['workflows', 'runs'],
-  getReadiness: ['workflows', 'webhook_sources', 'users'],
-  listWebhookSources: ['webhook_sources', 'deliveries'],
-  getWebhookSource: ['webhook_sources', 'deliveries'],
-  listSourceWorkflows: ['workflows', 'webhook_sources'],
-  listDeliveries: ['deliveries'],
-  listAllDeliveries: ['deliveries'],
-  getDelivery: ['deliveries'],
-  listResendJobs: ['deliveries'],
-  getResendJob: ['deliveries'],
-  listRuns: ['runs'],
-  getRun: ['runs', 'deliveries'],
-  getRunPrompts: ['runs'],
-  countApprovals: ['runs'],
-  listApprovals: ['runs'],
-  listSessions: ['sessions', 'runs'],
-  getSession: ['sessions', 'runs'],
-  listApiKeys: ['api_keys'],
+const READ_AFTER: Record<EventTopic, readonly AppOperationId[]> = {
+  workflows: [
+    'getOverview',
+    'listUsers',
+    'listWorkflows',
+    'getWorkflow',
+    'getFile',
+    'listWorkflowVersions',
+    'getWorkflowVersion',
+    'listCases',
+    'getCase',
+    'listEvaluations',
+    'getEvaluation',
+    'getReadiness',
+    'listSourceWorkflows',
+  ],
+  webhook_sources: [
+    'getOverview',
+    'getWorkflow',
+    'getReadiness',
+    'listWebhookSources',
+    'getWebhookSource',
+    'listSourceWorkflows',
+  ],
+  lookups: ['listLookups', 'getLookup'],
+  deliveries: [
+    'getOverview',
+    'listWebhookSources',
+    'getWebhookSource',
+    'listDeliveries',
+    'listAllDeliveries',
+    'getDelivery',
+    'listResendJobs',
+    'getResendJob',
+    'getRun',
+  ],
+  runs: [
+    'getOverview',
+    'listWorkflows',
+    'getTrial',
+    'listEvaluations',
+    'getEvaluation',
+    'listRuns',
+    'getRun',
+    'getRunPrompts',
+    'countApprovals',
+    'listApprovals',
+    'listSessions',
+    'getSession',
+  ],
+  sessions: ['listSessions', 'getSession'],
+  api_keys: ['getOverview', 'listApiKeys'],
+  users: ['getMe', 'listUsers', 'getReadiness'],
+  organization: ['getMe', 'getOrganization', 'getInstructions', 'listModelKeys', 'getNotices', 'listModels'],
 }
 
 const REFRESH_MS = 30_000
@@ -113,11 +133,13 @@ export function useMe(): AppAnswer<'getMe'> {
 
 /** Reads again what is shown of these topics. Resolves when it has been read. */
 export async function refresh(topics?: readonly EventTopic[]): Promise<void> {
+  // A service of a later release may name topics that a page which was opened before the upgrade does not know.
+  const readAfter: Partial<typeof READ_AFTER> = READ_AFTER
   await queryClient.invalidateQueries({
     predicate: ({ queryKey: [id, , part], state: { status } }) =>
       // The rows of a list stay where they are; its head finds new ones (`useList`).
       (part !== 'pages' || status === 'error') &&
-      (!topics || topics.some((topic) => TOPICS[id as AppOperationId]?.includes(topic))),
+      (!topics || topics.some((topic) => readAfter[topic]?.includes(id as AppOperationId))),
   })
 }
 
