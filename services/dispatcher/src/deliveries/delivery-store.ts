@@ -11,7 +11,7 @@ import {
   removeUnsentDelivery,
   type RunOutcomeRecord,
 } from '@workflow-service/database'
-import { batchCalls, createKeyedMutex, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
+import { batchCalls, InFlightLimiter, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
 
 /**
  * The writes of every delivery. Concurrent writes share one statement and one commit, except the claim of a resend.
@@ -35,11 +35,6 @@ const LATE_CLAIM_TIMEOUT_MS = 30_000
 /** Connections for claims of resends: payloads of runs need the rest. */
 const MAX_RESEND_CLAIMS = 4
 
-interface QueuedResend {
-  readonly request: Parameters<typeof claimResend>[1]
-  readonly sinceMs: number
-}
-
 /** Creates the store on the database's connection pool. */
 export function createDeliveryStore(db: Db) {
   const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
@@ -59,16 +54,14 @@ export function createDeliveryStore(db: Db) {
       Buffer.byteLength(requestBody) + (journal?.steps ?? []).reduce((sum, { data }) => sum + data.length, 0),
     queueTimeout,
   })
-  const claimAlone = batchCalls(
-    (queued: QueuedResend[]) => Promise.all(queued.map(({ request }) => claimResend(db, request))),
-    {
-      maxSize: 1,
-      concurrency: MAX_RESEND_CLAIMS,
-      queueTimeout: { ...queueTimeout, since: ({ sinceMs }: QueuedResend) => sinceMs },
-    },
-  )
-  // In the database, they wait for each other. Here, they leave the connections to claims of other payloads meanwhile.
-  const inTurnOfPayload = createKeyedMutex()
+  // In the database, claims of one payload wait for each other. Here, they leave the connections to others meanwhile.
+  const resendClaims = new InFlightLimiter({
+    total: MAX_RESEND_CLAIMS,
+    perKey: 1,
+    waitMs: CLAIM_QUEUE_TIMEOUT_MS,
+    maxWaiting: Infinity,
+    maxWaitingPerKey: Infinity,
+  })
   return {
     /**
      * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
@@ -77,8 +70,8 @@ export function createDeliveryStore(db: Db) {
     claim: (request: DeliveryClaimRequest) => {
       const { resend } = request
       if (!resend) return claim(request)
-      const queued = { request: { ...request, resend }, sinceMs: performance.now() }
-      return inTurnOfPayload(resend.firstId, () => claimAlone(queued))
+      const claimOne = () => claimResend(db, { ...request, resend })
+      return resendClaims.run(resend.firstId, claimOne, { refuse: databaseTooSlow })
     },
     /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
