@@ -88,7 +88,7 @@ export function checkReservedType(body: unknown, errors: ErrorCollector): void {
 export function checkJsonValue(value: unknown, path: readonly string[], errors: ErrorCollector): void {
   errors.countValue()
   if (typeof value !== 'object' || value === null) return checkScalar(value, path, errors)
-  if (isTooDeep(path, errors)) return
+  if (reportTooDeep(path, errors)) return
   const isList = Array.isArray(value)
   if (isList && value.length > errors.maxListLength) {
     return errors.add(path, 'too_long', `must not have lists of more than ${errors.maxListLength} items`)
@@ -153,11 +153,25 @@ export function checkScalar(value: unknown, path: readonly string[], errors: Err
 }
 
 /**
- * Reports, and adds an error, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is its
+ * Adds an error, and returns true, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is its
  * depth.
  */
-export function isTooDeep(path: readonly string[], errors: ErrorCollector): boolean {
+export function reportTooDeep(path: readonly string[], errors: ErrorCollector): boolean {
   if (path.length < PAYLOAD_MAX_DEPTH) return false
   errors.add(path, 'too_deep', `must not nest objects and lists more than ${PAYLOAD_MAX_DEPTH} levels deep`)
   return true
+}
+
+/** Whether objects and lists nest in more than `levels` levels. Not recursive, so any depth is safe. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  let level = [value].filter(isNesting)
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > levels) return true
+    level = level.flatMap((item) => Object.values(item).filter(isNesting))
+  }
+  return false
+}
+
+function isNesting(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

@@ -5,7 +5,7 @@ import {
   checkScalar,
   collectErrors,
   type ErrorCollector,
-  isTooDeep,
+  reportTooDeep,
 } from './check-json-value.ts'
 import { allowsAnyField, allowsAnyValue, inferShape, isJsonObject, typesOf } from './payload-shape.ts'
 import type { ObjectShape, PayloadShape, ScalarType } from './payload-shape.ts'
@@ -45,7 +45,7 @@ function compareValue(shape: PayloadShape, value: unknown, path: readonly string
   if (isJsonObject(value) && shape.object) return compareObject(shape.object, value, path, errors)
   errors.countValue()
   if (Array.isArray(value) && shape.list) {
-    if (isTooDeep(path, errors)) return
+    if (reportTooDeep(path, errors)) return
     for (const [index, item] of value.entries()) {
       if (errors.isFull) return
       compareValue(shape.list, item, [...path, String(index)], errors)
@@ -65,7 +65,7 @@ function compareObject(
 ): void {
   if (allowsAnyField(object)) return checkJsonValue(value, path, errors)
   errors.countValue()
-  if (isTooDeep(path, errors)) return
+  if (reportTooDeep(path, errors)) return
   const unknown: string[] = []
   let missingCount = object.required.size
   for (const name of Object.keys(value)) {

@@ -1,4 +1,10 @@
-import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH, RUN_JOURNAL_HEADER } from '@workflow-service/contract'
+import {
+  type DeliveryIn,
+  type FieldError,
+  isDeeperThan,
+  PAYLOAD_MAX_DEPTH,
+  RUN_JOURNAL_HEADER,
+} from '@workflow-service/contract'
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { OperationResult } from '@workflow-service/service-kit'
@@ -90,18 +96,4 @@ export function checkDelivery(
     errors.push({ field: 'payload', code: 'too_deep', message })
   }
   return errors
-}
-
-/** Says whether objects and lists nest in more than `levels` levels. Not recursive, so any depth is safe. */
-function isDeeperThan(value: unknown, levels: number): boolean {
-  let level = [value].filter(isNesting)
-  for (let depth = 1; level.length > 0; depth += 1) {
-    if (depth > levels) return true
-    level = level.flatMap((item) => Object.values(item).filter(isNesting))
-  }
-  return false
-}
-
-function isNesting(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }

@@ -1,4 +1,5 @@
 import {
+  isDeeperThan,
   isJsonObject,
   isStorableText,
   listToolCalls,
@@ -155,7 +156,8 @@ export function parseArguments(input: string): ParsedArguments {
     return refused(truncateText(toStorableText(input), 10_000), 'they must be one JSON object')
   }
   if (problem !== null) return refused(truncateText(toStorableText(input), 10_000), problem)
-  if (isTooDeep(value, 1)) return refused('nested too deep', `they must be at most ${PAYLOAD_MAX_DEPTH} levels deep`)
+  if (isDeeperThan(value, PAYLOAD_MAX_DEPTH))
+    return refused('nested too deep', `they must be at most ${PAYLOAD_MAX_DEPTH} levels deep`)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return refused(typeof value === 'string' ? truncateText(value, 10_000) : value, 'they must be one JSON object')
   }
@@ -169,11 +171,6 @@ export function parseArguments(input: string): ParsedArguments {
 
 function refused(value: unknown, reason: string): ParsedArguments {
   return { value, fault: `The arguments could not be read: ${reason}. Nothing was done; call the tool again.` }
-}
-
-function isTooDeep(value: unknown, level: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return level > PAYLOAD_MAX_DEPTH || Object.values(value).some((item) => isTooDeep(item, level + 1))
 }
 
 /** Data that the provider must get back with the next question, such as the signature of a reasoning part. */
