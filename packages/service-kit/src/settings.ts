@@ -115,7 +115,7 @@ export function readSettings<Schema extends TObject, Parsed extends object = obj
 function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<string, string> {
   const validate = ajv.compile(schema)
   const given = { ...settings }
-  const errors = validate(settings) ? [] : toFieldErrors(validate.errors ?? [], [], describeError)
+  const errors = validate(settings) ? [] : toFieldErrors(validate.errors ?? [], [], describeViolation)
   // Ajv takes "Infinity" and "1e999" for numbers: a limit may refuse them, but not every setting has one.
   const infinite = Object.keys(settings)
     .filter((name) => [Infinity, -Infinity].includes(settings[name] as number))
@@ -128,7 +128,7 @@ function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<s
   )
 }
 
-function describeError({ keyword, params }: ErrorObject): string | undefined {
+function describeViolation({ keyword, params }: ErrorObject): string | undefined {
   if (keyword === 'required') return 'is missing'
   return keyword === 'format' ? formats[String(params['format'])]?.message : undefined
 }

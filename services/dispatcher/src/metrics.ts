@@ -29,7 +29,7 @@ export function createDeliveryMetrics(
   })
   const retired = new Counter({
     name: 'retention_rows_deleted_total',
-    help: 'Rows deleted because of their age, by kind: runs, journal_steps, sessions, audit_events.',
+    help: 'Rows deleted because of their age, by kind, such as runs or journal_steps.',
     labelNames: ['rows'],
     registers,
   })

@@ -16,8 +16,8 @@ import { AppError, call, type CallRequest, type RequestArgument } from './call.t
 import { askForPassword } from './prompts.ts'
 
 /**
- * The operations whose responses are read again after a change notice of the topic. The others are read every 30 s and on
- * focus.
+ * The operations whose responses are read again after a change notice of the topic. The others are read every 30 s and
+ * on focus.
  */
 const READ_AFTER: Record<EventTopic, readonly AppOperationId[]> = {
   workflows: [

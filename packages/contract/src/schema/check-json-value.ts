@@ -153,8 +153,8 @@ export function checkScalar(value: unknown, path: readonly string[], errors: Err
 }
 
 /**
- * Adds an error, and returns true, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is its
- * depth.
+ * Adds an error, and returns true, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is
+ * its depth.
  */
 export function reportTooDeep(path: readonly string[], errors: ErrorCollector): boolean {
   if (path.length < PAYLOAD_MAX_DEPTH) return false

@@ -459,7 +459,7 @@ export async function deleteWorkflow(db: PrismaDb, edit: WorkflowEdit): Promise<
     await tx.prisma.workflow.update({
       where: { id: edit.workflowId },
       data: {
-        deletedAt: new Date(),
+        deletedAt: await readClock(tx),
         isActive: false,
         autoRunEnabled: false,
         autoRunAnchorAt: null,

@@ -35,7 +35,10 @@ export interface UsableModel {
   /** What the pace of the requests is kept by, which all runners share: the model at one address, with one key. */
   readonly pace: string
   readonly ask: AskModel
-  /** Since when its API has answered no request of this process; null if it answers. */
+  /**
+   * Since when its API has answered no request: of this process with the key of the service, of this attempt with one
+   * of the organization. Null if it answers.
+   */
   readonly outage: { sinceMs: number | null }
   readonly fallback: UsableModel | undefined
 }
