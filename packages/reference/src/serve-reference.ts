@@ -1,8 +1,8 @@
 import {
-  createStaticAnswer,
+  createStaticResponse,
   SECURITY_HEADERS,
-  sendStaticAnswer,
-  type StaticAnswer,
+  sendStaticResponse,
+  type StaticResponse,
 } from '@workflow-service/service-kit'
 import type { RequestHandler } from 'express'
 import { PAGE_POLICY } from './page-assets.ts'
@@ -17,10 +17,10 @@ const OTHER_PATHS = ['/', '/docs/']
  * kept. The renderer is loaded only then: most processes never show the page.
  */
 export function serveReference(reference: () => Reference): RequestHandler {
-  let answer: Promise<StaticAnswer> | undefined
+  let answer: Promise<StaticResponse> | undefined
   const render = async () => {
     const { renderReference } = await import('./render-reference.ts')
-    return createStaticAnswer('text/html', renderReference(reference()))
+    return createStaticResponse('text/html', renderReference(reference()))
   }
   return async (req, res, next) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
@@ -30,7 +30,7 @@ export function serveReference(reference: () => Reference): RequestHandler {
       return
     }
     answer ??= render()
-    await sendStaticAnswer(req, res, await answer, {
+    await sendStaticResponse(req, res, await answer, {
       ...SECURITY_HEADERS,
       'Content-Security-Policy': PAGE_POLICY,
       'Cache-Control': 'public, max-age=300',

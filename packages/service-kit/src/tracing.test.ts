@@ -14,13 +14,13 @@ afterEach(() => {
 })
 
 /** Tracing to a receiver that answers so, the bodies that it got, and the lines that were logged. */
-async function setUp(answer: (response: ServerResponse) => void) {
+async function setUp(respond: (response: ServerResponse) => void) {
   const bodies: string[] = []
   const lines: unknown[] = []
   server = createServer((request, response) => {
     void text(request)
       .then((body) => bodies.push(body))
-      .then(() => answer(response))
+      .then(() => respond(response))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

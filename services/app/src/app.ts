@@ -3,15 +3,15 @@ import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/
 import { EditRefused, isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,
-  answerHealthz,
   assignRequestId,
   createPublicApp,
   handleErrors,
   handleNotFound,
   logRequests,
-  type OperationAnswer,
   type OperationHandlers,
   type OperationRequest,
+  type OperationResponse,
+  sendHealthz,
   serveOpenApi,
   serveOperations,
   traceRequests,
@@ -57,7 +57,7 @@ export function createApp(ctx: AppServiceContext): Express {
   )
   app.use(securityHeaders(ctx.config.appUrl))
   // Before the check of the host: a probe asks the address of the container.
-  app.get('/healthz', answerHealthz)
+  app.get('/healthz', sendHealthz)
   app.use(requireHost(ctx.config.appUrl))
   app.get('/app/openapi.json', serveOpenApi(describeAppApi, ctx.config.appUrl))
   if (ctx.tracing.isOn) app.use('/app', traceRequests(ctx.tracing, APP_OPERATIONS))
@@ -106,11 +106,11 @@ function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OP
   }
   const served = (Object.keys(handlers) as AppOperationId[]).map((id) => [
     id,
-    async (request: OperationRequest<AppOperation, Visitor | Principal>): Promise<OperationAnswer> => {
+    async (request: OperationRequest<AppOperation, Visitor | Principal>): Promise<OperationResponse> => {
       try {
         // `authorize` gives each operation the caller that its `access` promises.
         const answer: object | void = await handlers[id]({ ...request, ...limits } as never)
-        if (answer instanceof AnswerWithHeaders || 'stream' in Object(answer)) return answer as OperationAnswer
+        if (answer instanceof AnswerWithHeaders || 'stream' in Object(answer)) return answer as OperationResponse
         return { body: answer as object }
       } catch (error) {
         if (error instanceof QuotaExceededError) throw quotaExceeded(ctx.config.quotas, error)

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative } from 'node:path'
-import { createStaticAnswer, sendStaticAnswer, type StaticAnswer } from '@workflow-service/service-kit'
+import { createStaticResponse, sendStaticResponse, type StaticResponse } from '@workflow-service/service-kit'
 import type { RequestHandler } from 'express'
 
 /** The build puts files whose names contain a hash of their content there. */
@@ -23,7 +23,7 @@ export function servePage(folder: string): RequestHandler {
     if (!answer) return next()
     const isHashed = file && req.path.startsWith(HASHED_FOLDER)
     const headers = { 'Cache-Control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache' }
-    await sendStaticAnswer(req, res, answer, headers)
+    await sendStaticResponse(req, res, answer, headers)
     return undefined
   }
 }
@@ -35,9 +35,9 @@ function readFiles(folder: string) {
   const paths = entries.flatMap((entry) =>
     entry.isFile() && !entry.name.startsWith('.') ? [join(entry.parentPath, entry.name)] : [],
   )
-  const files = new Map<string, StaticAnswer>(
+  const files = new Map<string, StaticResponse>(
     paths.map((path) => {
-      const answer = createStaticAnswer(extname(path), readFileSync(path))
+      const answer = createStaticResponse(extname(path), readFileSync(path))
       return [`/${relative(folder, path).replaceAll('\\', '/')}`, answer] as const
     }),
   )

@@ -1,12 +1,12 @@
 import { OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
-  answerHealthz,
   type BodyLimits,
   createPublicApp,
   handleErrors,
   logRequests,
   requestIdFrom,
+  sendHealthz,
   serveOperations,
   type SpanAttributes,
   traceRequests,
@@ -36,7 +36,7 @@ export function createApp(ctx: GatewayContext): Express {
   app.use(logAnswers(ctx))
   if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, OPERATIONS, organizationOf))
   if (ctx.config.corsOrigins.length > 0) app.use('/v1', allowOrigins(ctx.config.corsOrigins))
-  app.get('/healthz', answerHealthz)
+  app.get('/healthz', sendHealthz)
   app.use(serveDocs(ctx.config))
   app.use(
     serveOperations({

@@ -12,7 +12,7 @@ export interface OperationCall {
   readonly trace: TraceContext | null
 }
 
-/** The answer to it, with the headers of its handler. */
+/** The response to it, with the headers of its handler. */
 export interface OperationResult {
   readonly status: number
   readonly body: object

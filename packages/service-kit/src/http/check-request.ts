@@ -24,7 +24,7 @@ export interface HttpOperation {
   readonly headers?: TSchema
   /** A closed object: unknown fields are violations. White space around texts of `TRIMMED_FORMATS` is removed. */
   readonly body?: TSchema
-  /** The status of an answer whose handler names none. Default 200. */
+  /** The status of a response whose handler names none. Default 200. */
   readonly success?: { readonly status: number }
 }
 

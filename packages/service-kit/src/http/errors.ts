@@ -20,7 +20,7 @@ export interface ApiErrorOptions {
   cause?: unknown
 }
 
-/** An error answer: its code decides the status, its message is for the caller. */
+/** An error response: its code decides the status, its message is for the caller. */
 export class ApiError extends Error {
   override name = 'ApiError'
   readonly code: ErrorCode
@@ -55,7 +55,7 @@ export function orNotFound<Value>(value: Value | undefined, what: string): Value
 
 /**
  * Creates a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must
- * not make an answer larger than itself. The message counts all of them, and `omittedCount` more.
+ * not make a response larger than itself. The message counts all of them, and `omittedCount` more.
  */
 export function invalidFields(violations: readonly FieldError[], omittedCount = 0): ApiError {
   const [first] = violations
@@ -98,7 +98,7 @@ export function serviceUnavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('service_unavailable', message, { headers: { 'Retry-After': '1' }, cause })
 }
 
-/** Creates the body of an error answer (contract README, "Errors"). */
+/** Creates the body of an error response (contract README, "Errors"). */
 export function toErrorResponse(error: ApiError, requestId: string): ErrorResponse {
   return {
     error: {
@@ -111,7 +111,7 @@ export function toErrorResponse(error: ApiError, requestId: string): ErrorRespon
   }
 }
 
-/** Writes an error answer on Node's own response: some errors happen before Express sees the request. */
+/** Writes an error on Node's own response: some errors happen before Express sees the request. */
 export function writeError(
   res: ServerResponse,
   error: ApiError,
@@ -126,9 +126,9 @@ export function writeError(
   })
 }
 
-/** Answers with the error and the headers of `res.locals.answerHeaders` (names and values in turn). */
+/** Answers with the error and the headers of `res.locals.responseHeaders` (names and values in turn). */
 export function sendError(res: Response, error: ApiError): void {
-  writeError(res, error, res.locals.requestId, res.locals.answerHeaders)
+  writeError(res, error, res.locals.requestId, res.locals.responseHeaders)
 }
 
 /** Passes an ApiError on and turns any other error into one; an unexpected error becomes a 500 without its message. */
@@ -166,8 +166,8 @@ export function handleErrors(
 }
 
 /**
- * Turns what a handler threw into the answer's error, and logs it if the answer is 500 or above. An error of a database
- * that does not answer is a 503.
+ * Turns what a handler threw into the response's error, and logs it if the response is 500 or above. An error of a
+ * database that does not answer is a 503.
  */
 export function toReportedError(
   thrown: unknown,

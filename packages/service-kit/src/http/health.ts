@@ -11,7 +11,9 @@ export interface HealthOptions {
   metrics: Registry
   /** For each dependency's name, a check that rejects when the dependency does not answer. */
   checks: Record<string, () => Promise<void>>
-  /** Checks whose results are reported but neither make the service unready nor delay the answer by more than 0.5 s. */
+  /**
+   * Checks whose results are reported but neither make the service unready nor delay the response by more than 0.5 s.
+   */
   optionalChecks?: Record<string, () => Promise<void>> | undefined
   /** Makes `/readyz` fail while the process stops, so that load balancers choose another one. */
   isStopping: () => boolean
@@ -27,7 +29,7 @@ export interface HealthOptions {
 const OPTIONAL_TIMEOUT_MS = 500
 
 /** Answers `GET /healthz`: the process is up. */
-export function answerHealthz(_req: Request, res: Response): void {
+export function sendHealthz(_req: Request, res: Response): void {
   void writeJson(res, { status: 200, body: '{"status":"ok"}', requestId: res.locals.requestId })
 }
 
@@ -48,7 +50,7 @@ export function healthRoutes(options: HealthOptions): Router {
       logger.warn({ dependency, error: describeError(failure.error) }, 'dependency.unavailable')
     }
   }
-  router.get('/healthz', answerHealthz)
+  router.get('/healthz', sendHealthz)
   router.get('/readyz', async (_req, res) => {
     if (isStopping()) return sendError(res, serviceUnavailable('Not ready: the service is stopping.'))
     const [required, optional] = await Promise.all([

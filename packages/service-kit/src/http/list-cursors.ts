@@ -61,10 +61,10 @@ export interface PageRead<Position> {
 }
 
 /**
- * Answers with the page that `read` returns, and the cursor of the next one.
+ * The response of a list: the page that `read` returns, and the cursor of the next one.
  * @throws ApiError 422 on `cursor`
  */
-export async function answerPage<Row, Position>(
+export async function pageResponse<Row, Position>(
   { limit = LIST_DEFAULT_LIMIT, cursor }: PageQuery,
   format: CursorFormat<Position>,
   read: (page: PageRead<Position>) => Promise<{ readonly rows: readonly Row[]; readonly next: Position | undefined }>,

@@ -12,7 +12,7 @@ export interface RequestLogOptions {
   readonly onAnswered?: (res: Response, durationMs: number) => void
 }
 
-/** Logs each request when its answer ends, or is cut off. `res.locals.operationId` is set by `serveOperations`. */
+/** Logs each request when its response ends, or is cut off. `res.locals.operationId` is set by `serveOperations`. */
 export function logRequests(options: RequestLogOptions): RequestHandler {
   const { logger, levelOf = () => 'info', fieldsOf = () => ({}), onAnswered } = options
   return (req, res, next) => {

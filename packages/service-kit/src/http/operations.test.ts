@@ -66,17 +66,17 @@ async function call(
   { app = serve(), body, headers = {} }: { app?: Express; body?: string; headers?: Record<string, string> } = {},
 ): Promise<{ status: number; body: Record<string, unknown>; violations: [field: string, code: string][] }> {
   const sending = request(app)[method](path).set('Authorization', 'x').set(headers)
-  const answer = await (body === undefined ? sending : sending.set('Content-Type', 'application/json').send(body))
-  const { error } = answer.body as { error?: { details?: { field: string; code: string }[] } }
+  const response = await (body === undefined ? sending : sending.set('Content-Type', 'application/json').send(body))
+  const { error } = response.body as { error?: { details?: { field: string; code: string }[] } }
   const violations = (error?.details ?? []).map(({ field, code }): [string, string] => [field, code])
-  return { status: answer.status, body: answer.body as Record<string, unknown>, violations }
+  return { status: response.status, body: response.body as Record<string, unknown>, violations }
 }
 
-/** The Content-Security-Policy of an answer. */
+/** The Content-Security-Policy of a response. */
 async function policyOf(options: Partial<Options>): Promise<string | undefined> {
-  const answer = await request(serve(options)).put(`/things/${id}`).set('Authorization', 'x').send({ name: 'x' })
-  expect(answer.status).toBe(202)
-  return answer.headers['content-security-policy']
+  const response = await request(serve(options)).put(`/things/${id}`).set('Authorization', 'x').send({ name: 'x' })
+  expect(response.status).toBe(202)
+  return response.headers['content-security-policy']
 }
 
 /** The principal is the Authorization header. */
@@ -98,14 +98,14 @@ function beginPut({ port }: HttpServer, length: number): { socket: Socket; statu
 
 describe('serveOperations', () => {
   test('gives the handler the checked parts: UUIDs in lower case, integers, defaults, and the principal', async () => {
-    const answer = await call('get', `/things/${id.toUpperCase()}?name=a+b%2B&unknown=1`, {
+    const response = await call('get', `/things/${id.toUpperCase()}?name=a+b%2B&unknown=1`, {
       headers: { 'X-Mode': 'on' },
     })
     const parts = { params: { thing_id: id }, query: { name: 'a b+', limit: 25 }, headers: { 'X-Mode': 'on' } }
-    expect(answer).toMatchObject({ status: 200, body: { ...parts, principal: 'ada' } })
+    expect(response).toMatchObject({ status: 200, body: { ...parts, principal: 'ada' } })
   })
 
-  test('has headers for browsers in its answers, unless only our own services call it', async () => {
+  test('has headers for browsers in its responses, unless only our own services call it', async () => {
     expect(await policyOf({})).toContain("default-src 'none'")
     expect(await policyOf({ isInternal: true })).toBeUndefined()
   })
@@ -124,15 +124,15 @@ describe('serveOperations', () => {
     }
     const app = serve({ rules: { saveThing: { body: rule } } })
     const body = '{"name":"x","size":"1"}'
-    const answer = await call('put', `/things/${id}`, { app, body })
-    expect(answer.violations).toEqual([
+    const response = await call('put', `/things/${id}`, { app, body })
+    expect(response.violations).toEqual([
       ['name', 'not_free'],
       ['size', 'int_type'],
     ])
     expect(seen).toEqual([[{ name: 'x' }, 'ada', body]])
   })
 
-  test('other requests are answered while a long answer is made and while it is written', async () => {
+  test('other requests are answered while a long response is made and while it is written', async () => {
     const text = 'ä'.repeat(150_000)
     const events: string[] = []
     const note = (event: string) => (events.push(event), setImmediate(() => events.push('turn')))
@@ -182,18 +182,18 @@ describe('serveOperations', () => {
       return 'ada'
     }
     const now = jest.spyOn(performance, 'now').mockReturnValue(0)
-    const run: NonNullable<Options['shares']>['run'] = async (_id, _caller, _target, answer) => {
+    const run: NonNullable<Options['shares']>['run'] = async (_id, _caller, _target, respond) => {
       hasAccess = false
       now.mockReturnValue(ms)
-      await answer()
+      await respond()
     }
     const app = serve({ authorize: authorizeNow, shares: { admit: () => undefined, run } })
-    const answer = await call('get', `/things/${id}`, { app })
+    const response = await call('get', `/things/${id}`, { app })
     now.mockRestore()
-    expect(answer.status).toBe(status)
+    expect(response.status).toBe(status)
   })
 
-  test('reads no body before the shares admit the request, and calls them and the handler back after the answer', async () => {
+  test('reads no body before the shares admit the request, and calls them and the handler back after the response', async () => {
     const events: string[] = []
     const shares: Options['shares'] = {
       admit: async () => {
@@ -201,9 +201,9 @@ describe('serveOperations', () => {
         events.push('admitted')
         return () => events.push('released')
       },
-      run: async (_id, _caller, target, answer) => {
+      run: async (_id, _caller, target, respond) => {
         events.push(target)
-        await answer()
+        await respond()
       },
     }
     const app = express().use((req, res, next) => {

@@ -22,26 +22,26 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
    * The trace of what follows from the request: that of its span (`traceRequests`), or its caller's; null without one.
    */
   readonly trace: TraceContext | null
-  /** Calls back once the answer has been sent or its connection was closed. */
+  /** Calls back once the response has been sent or its connection was closed. */
   readonly onceAnswered: (callback: () => void) => void
 }
 
 /**
- * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and
- * further headers; a stream, which `stream` begins and writes; or lines of JSON.
+ * A handler's response: JSON as text or bytes; an object or no body, with another status than the operation's success
+ * and further headers; a stream, which `stream` begins and writes; or lines of JSON.
  */
-export type OperationAnswer = WholeAnswer | StreamAnswer | LinesAnswer
-type WholeAnswer =
+export type OperationResponse = WholeResponse | StreamResponse | LinesResponse
+type WholeResponse =
   | string
   | Buffer
-  | { readonly status?: number; readonly body?: object; readonly headers?: AnswerHeaders }
+  | { readonly status?: number; readonly body?: object; readonly headers?: ResponseHeaders }
 /** One with a list of values is sent once for each. */
-export type AnswerHeaders = Readonly<Record<string, string | readonly string[]>>
+export type ResponseHeaders = Readonly<Record<string, string | readonly string[]>>
 
 /**
- * An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop.
+ * An open-ended response, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop.
  */
-export interface StreamAnswer {
+export interface StreamResponse {
   readonly stream: (req: Request, res: Response) => void
 }
 
@@ -49,7 +49,7 @@ export interface StreamAnswer {
  * Values that are written as they come, as a line of JSON each (NDJSON). They do not reject. The request is in flight
  * until the last.
  */
-interface LinesAnswer {
+interface LinesResponse {
   readonly lines: readonly Promise<object>[]
 }
 
@@ -57,7 +57,7 @@ interface LinesAnswer {
 export type OperationHandlers<Table extends OperationTable, Principal> = {
   readonly [Id in keyof Table]: (
     request: OperationRequest<Table[Id], Principal>,
-  ) => OperationAnswer | Promise<OperationAnswer>
+  ) => OperationResponse | Promise<OperationResponse>
 }
 
 type Authorize<Operation, Principal> = (
@@ -87,7 +87,7 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   readonly shares?: OperationShares<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
-  /** Only our own services call: answers omit the security headers. Default: false. */
+  /** Only our own services call: responses omit the security headers. Default: false. */
   readonly isInternal?: boolean
 }
 
@@ -96,7 +96,7 @@ export interface OperationShares<Principal> {
   /**
    * `target` is that of the request (path and query). Waits before the body is read, where the operation's bodies are
    * large; the body stays in the connection meanwhile.
-   * The slot is free once the answer has been sent or its connection was closed.
+   * The slot is free once the response has been sent or its connection was closed.
    * @throws ApiError 503 at once if too many wait, or when that takes too long
    */
   admit(operationId: string, caller: Principal, target: string): Promise<ReleaseSlot> | undefined
@@ -104,7 +104,7 @@ export interface OperationShares<Principal> {
    * Answers a request when it is its caller's turn.
    * @throws ApiError 503 when that takes too long
    */
-  run(operationId: string, caller: Principal, target: string, answer: () => void | Promise<void>): Promise<void>
+  run(operationId: string, caller: Principal, target: string, respond: () => void | Promise<void>): Promise<void>
 }
 
 interface RouteRequest<Principal> {
@@ -115,9 +115,9 @@ interface RouteRequest<Principal> {
 
 /**
  * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
- * the body (400; 503 without a free slot) and authorize again, take a slot for the answer (503), check all parts (422),
- * run the handler, write its answer as JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and
- * `res.locals.answerHeaders` (names and values in turn).
+ * the body (400; 503 without a free slot) and authorize again, take a slot for the response (503), check all parts
+ * (422), run the handler, write its response as JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and
+ * `res.locals.responseHeaders` (names and values in turn).
  */
 export function serveOperations<const Table extends OperationTable, Principal>(
   options: OperationsOptions<Table, Principal>,
@@ -132,7 +132,7 @@ export function serveOperations<const Table extends OperationTable, Principal>(
     if (route) res.locals.operationId = route.operation.id
     return mapMaybePromise(options.authorize(req, res, route?.operation), (principal) => {
       if (!route) throw notFound(`${req.method} ${path}`)
-      return route.answer(res, { req, params: pathParams(route.pattern, path), principal })
+      return route.respond(res, { req, params: pathParams(route.pattern, path), principal })
     })
   }
 }
@@ -157,38 +157,38 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     const { principal, req } = request
     const trace = res.locals.trace ?? readTraceContext(req.headers)
     const onceAnswered = (callback: () => void): void => onceClosed(res, callback)
-    const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
-    return mapMaybePromise(limitTime(answer, handlerTimeoutMs), (ready) => {
-      if ('stream' in Object(ready)) return beginStream(req, res, ready as StreamAnswer)
-      if ('lines' in Object(ready)) return writeLines(res, ready as LinesAnswer)
-      return writeAnswer(res, ready as WholeAnswer, { requestId, status: operation.success?.status, isInternal })
+    const response = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
+    return mapMaybePromise(limitTime(response, handlerTimeoutMs), (ready) => {
+      if ('stream' in Object(ready)) return beginStream(req, res, ready as StreamResponse)
+      if ('lines' in Object(ready)) return writeLines(res, ready as LinesResponse)
+      return writeResponse(res, ready as WholeResponse, { requestId, status: operation.success?.status, isInternal })
     })
   }
-  const answer = (res: Response, request: RouteRequest<Principal>): void | Promise<void> => {
+  const respond = (res: Response, request: RouteRequest<Principal>): void | Promise<void> => {
     const { req, principal } = request
     const arrivedAt = performance.now()
     const hasArrived = !operation.body || req.complete
-    const answerInTurn = (body: JsonBody): void | Promise<void> => {
+    const respondInTurn = (body: JsonBody): void | Promise<void> => {
       // The caller may have lost access while the request waited.
       const isAuthorized = hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS
       return mapMaybePromise(isAuthorized ? principal : authorizeAgain(req, res, operation), (caller) =>
         slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body)),
       )
     }
-    const answerInShare = (body: JsonBody): void | Promise<void> =>
-      shares ? shares.run(String(id), principal, req.url, () => answerInTurn(body)) : answerInTurn(body)
+    const respondInShare = (body: JsonBody): void | Promise<void> =>
+      shares ? shares.run(String(id), principal, req.url, () => respondInTurn(body)) : respondInTurn(body)
     const readBody = (waitForTurn: () => Promise<void>) => readJsonBody(req, limits, waitForTurn)
-    const readAndAnswer = (): void | Promise<void> =>
-      operation.body ? slots.whileReading(res, principal, readBody).then(answerInShare) : answerInShare(NO_BODY)
+    const readAndRespond = (): void | Promise<void> =>
+      operation.body ? slots.whileReading(res, principal, readBody).then(respondInShare) : respondInShare(NO_BODY)
     const admission = shares?.admit(String(id), principal, req.url)
-    if (!admission) return readAndAnswer()
+    if (!admission) return readAndRespond()
     return admission.then((release) => {
       onceClosed(res, release)
-      return readAndAnswer()
+      return readAndRespond()
     })
   }
   const pattern = new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
-  return { operation, pattern, answer }
+  return { operation, pattern, respond }
 }
 
 /** Calls `proceed` at once when the value is not a promise: awaiting it costs about 10 % of read throughput. */
@@ -200,14 +200,14 @@ export function mapMaybePromise<Value, Result>(
 }
 
 function limitTime(
-  answer: OperationAnswer | Promise<OperationAnswer>,
+  response: OperationResponse | Promise<OperationResponse>,
   timeoutMs: number | undefined,
-): OperationAnswer | Promise<OperationAnswer> {
-  if (timeoutMs === undefined || !(answer instanceof Promise)) return answer
-  return withTimeout(answer, timeoutMs, () => serviceUnavailable('This took too long; try again in a moment.'))
+): OperationResponse | Promise<OperationResponse> {
+  if (timeoutMs === undefined || !(response instanceof Promise)) return response
+  return withTimeout(response, timeoutMs, () => serviceUnavailable('This took too long; try again in a moment.'))
 }
 
-function beginStream(req: Request, res: Response, { stream }: StreamAnswer): void {
+function beginStream(req: Request, res: Response, { stream }: StreamResponse): void {
   if (res.closed) return
   const state = responseState(res)
   state.isStream = true
@@ -215,30 +215,30 @@ function beginStream(req: Request, res: Response, { stream }: StreamAnswer): voi
   stream(req, res)
 }
 
-async function writeLines(res: Response, { lines }: LinesAnswer): Promise<void> {
+async function writeLines(res: Response, { lines }: LinesResponse): Promise<void> {
   res.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
   const write = (value: object): void => void (res.closed || res.write(`${JSON.stringify(value)}\n`))
   await Promise.all(lines.map((line) => line.then(write)))
   res.end()
 }
 
-function writeAnswer(
+function writeResponse(
   res: Response,
-  answer: WholeAnswer,
+  response: WholeResponse,
   { status = 200, ...options }: { requestId: string; status: number | undefined; isInternal: boolean | undefined },
 ): void | Promise<void> {
-  const { answerHeaders: headers } = res.locals
-  if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
-    return writeJson(res, { ...options, status, body: answer, headers })
+  const { responseHeaders: headers } = res.locals
+  if (typeof response === 'string' || Buffer.isBuffer(response)) {
+    return writeJson(res, { ...options, status, body: response, headers })
   }
-  const all = answer.headers ? [...(headers ?? []), ...toHeaderList(answer.headers)] : headers
-  return mapMaybePromise(answer.body && stringifyInTurns(answer.body), (body) =>
-    writeJson(res, { ...options, status: answer.status ?? status, headers: all, body }),
+  const all = response.headers ? [...(headers ?? []), ...toHeaderList(response.headers)] : headers
+  return mapMaybePromise(response.body && stringifyInTurns(response.body), (body) =>
+    writeJson(res, { ...options, status: response.status ?? status, headers: all, body }),
   )
 }
 
 /** Names and values in turn, as `writeJson` takes them. */
-function toHeaderList(headers: AnswerHeaders): readonly string[] {
+function toHeaderList(headers: ResponseHeaders): readonly string[] {
   return Object.entries(headers).flatMap(([name, values]) => [values].flat().flatMap((value) => [name, value]))
 }
 

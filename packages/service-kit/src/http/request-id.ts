@@ -13,7 +13,7 @@ export function requestIdFrom(header: string | string[] | undefined): string {
   return typeof header === 'string' && VALID_REQUEST_ID.test(header) ? header : newRequestId()
 }
 
-/** Assigns each request its id, in `res.locals.requestId` and in the answer's `X-Request-Id`. */
+/** Assigns each request its id, in `res.locals.requestId` and in the response's `X-Request-Id`. */
 export function assignRequestId(req: Request, res: Response, next: NextFunction): void {
   const requestId = requestIdFrom(req.headers['x-request-id'])
   res.locals.requestId = requestId

@@ -38,7 +38,7 @@ export function createRequestSlots<Principal>({
   metrics,
 }: RequestSlotsOptions<Principal>) {
   const create = (most: number) => {
-    // Callers decide how long they keep one: by a body that does not arrive, or an answer that they do not read.
+    // Callers decide how long they keep one: by a body that does not arrive, or a response that they do not read.
     const leavesFree = most < total
     const limits = { total, perKey: most, leavesFree, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
     const bodies: Bodies = new Map()
@@ -84,14 +84,14 @@ export function createRequestSlots<Principal>({
       return await promise.finally(release)
     },
     /**
-     * Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has
+     * Answers a request whose body has been read. The slot is free once the response has been sent, or its stream has
      * begun.
      * @throws ApiError 503 when there is no free slot.
      */
     whileAnswering(
       res: ServerResponse,
       principal: Principal,
-      answer: () => void | Promise<void>,
+      respond: () => void | Promise<void>,
     ): void | Promise<void> {
       const key = keyOf(principal)
       const slot = stagesOf(principal).answering.tryAcquire(key)
@@ -105,7 +105,7 @@ export function createRequestSlots<Principal>({
       }
       let answered: void | Promise<void> = undefined
       try {
-        answered = answer()
+        answered = respond()
       } finally {
         if (!(answered instanceof Promise)) release()
       }

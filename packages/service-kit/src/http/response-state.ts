@@ -2,11 +2,11 @@ import type { ServerResponse } from 'node:http'
 
 /** What the server knows of a response that is under way. */
 interface ResponseState {
-  /** What shares the bytes of unread answers, such as an organization. */
+  /** What shares the bytes of unread responses, such as an organization. */
   key?: string
-  /** Whether the answer is open-ended. */
+  /** Whether the response is open-ended. */
   isStream?: boolean
-  /** Called when the answer becomes open-ended. */
+  /** Called when the response becomes open-ended. */
   onStream?: () => void
   /** Called when it has been sent or cut off. */
   readonly onClosed: (() => void)[]
@@ -20,8 +20,8 @@ export function responseState(res: ServerResponse & { [STATE]?: ResponseState })
 }
 
 /**
- * Calls back once the answer has been sent or its connection was closed, however it ended; at once if that has
- * happened. One listener for all: each further listener of the event costs a short answer about 1 % of its time.
+ * Calls back once the response has been sent or its connection was closed, however it ended; at once if that has
+ * happened. One listener for all: each further listener of the event costs a short response about 1 % of its time.
  */
 export function onceClosed(res: ServerResponse, callback: () => void): void {
   if (res.closed) return callback()

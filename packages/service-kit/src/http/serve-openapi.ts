@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from 'express'
-import { createStaticAnswer, sendStaticAnswer, type StaticAnswer } from './static-answer.ts'
+import { createStaticResponse, sendStaticResponse, type StaticResponse } from './static-response.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
 
 const ANY_SERVER = 'http://server.invalid'
@@ -10,18 +10,18 @@ const ANY_SERVER = 'http://server.invalid'
  * would spread it.
  */
 export function serveOpenApi(describe: (serverUrl: string) => object, serverUrl?: string): RequestHandler {
-  const answers = new Map<string, StaticAnswer>()
+  const responses = new Map<string, StaticResponse>()
   let text: string | undefined
   return async (req, res) => {
     const url = serverUrl ?? loopbackOrigin(req) ?? '/'
-    let answer = answers.get(url)
-    if (!answer) {
+    let response = responses.get(url)
+    if (!response) {
       text ??= JSON.stringify(describe(ANY_SERVER))
       const body = text.replace(ANY_SERVER, () => url)
-      answer = createStaticAnswer('application/json', body)
-      answers.set(url, answer)
+      response = createStaticResponse('application/json', body)
+      responses.set(url, response)
     }
-    await sendStaticAnswer(req, res, answer, { ...SECURITY_HEADERS, 'X-Request-Id': res.locals.requestId })
+    await sendStaticResponse(req, res, response, { ...SECURITY_HEADERS, 'X-Request-Id': res.locals.requestId })
   }
 }
 

@@ -23,9 +23,9 @@ const listen = async (listener: RequestListener, options: Partial<HttpServerOpti
   return server
 }
 
-const start = (options: Partial<HttpServerOptions> = {}, answer = () => Promise.resolve()): Promise<HttpServer> =>
+const start = (options: Partial<HttpServerOptions> = {}, wait = () => Promise.resolve()): Promise<HttpServer> =>
   listen((_req, res) => {
-    void answer().then(() => writeJson(res, { status: 200, body: '{}', requestId: 'r1' }))
+    void wait().then(() => writeJson(res, { status: 200, body: '{}', requestId: 'r1' }))
   }, options)
 
 /** Sends the text; `ended` resolves to all that was received when the connection closes. */
@@ -47,12 +47,12 @@ afterEach(async () => {
 // More than the kernel buffers of a connection.
 const LARGE_BODY = 'x'.repeat(32 * 1024 * 1024)
 
-const answerLarge: RequestListener = (req, res) => {
+const sendLarge: RequestListener = (req, res) => {
   responseState(res).key = String(req.url)
   void writeJson(res, { status: 200, body: LARGE_BODY, requestId: 'r1' })
 }
 
-/** Sends a request, and reads nothing of its answer until `countBytes` reads it to the end. */
+/** Sends a request, and reads nothing of its response until `countBytes` reads it to the end. */
 const call = async (server: HttpServer, path: string): Promise<{ countBytes: () => Promise<number> }> => {
   const before = server.inFlight
   const socket = connect({ host: '127.0.0.1', port: server.port }).pause()
@@ -77,10 +77,10 @@ const TOO_LARGE = 'The headers are larger than 16 KiB, or more than 1000.'
 /** The head of a request with a body. */
 const head = (headers: string) => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`
 
-describe('answers that their callers do not read', () => {
+describe('responses that their callers do not read', () => {
   test('are closed when they make no progress', async () => {
     const unreadLimits = { maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 }
-    const server = await listen(answerLarge, { unreadLimits })
+    const server = await listen(sendLarge, { unreadLimits })
     const caller = await call(server, '/a')
     while (server.inFlight > 0) await nextTurn()
     expect(await caller.countBytes()).toBeLessThan(LARGE_BODY.length)
@@ -88,7 +88,7 @@ describe('answers that their callers do not read', () => {
 
   test('are closed, the oldest first, when those of one key have too many bytes', async () => {
     const unreadLimits = { maxBytesPerKey: 1.2 * LARGE_BODY.length, timeoutMs: 60_000, checkMs: 10 }
-    const server = await listen(answerLarge, { unreadLimits })
+    const server = await listen(sendLarge, { unreadLimits })
     const callers = [await call(server, '/a'), await call(server, '/b'), await call(server, '/a')]
     while (server.inFlight === 3) await nextTurn()
     const counts = await Promise.all(callers.map(({ countBytes }) => countBytes()))
@@ -98,14 +98,14 @@ describe('answers that their callers do not read', () => {
   test('are closed also if they were open-ended before, such as that of a request that waited for a run', async () => {
     const unreadLimits = { maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 }
     const responses: ServerResponse[] = []
-    const waitAndAnswer: RequestListener = (req, res) => {
+    const waitAndSend: RequestListener = (req, res) => {
       responses.push(res)
       setTimeout(() => {
         responseState(res).onStream?.()
-        answerLarge(req, res)
+        sendLarge(req, res)
       })
     }
-    const caller = await call(await listen(waitAndAnswer, { unreadLimits }), '/a')
+    const caller = await call(await listen(waitAndSend, { unreadLimits }), '/a')
     await once(responses[0]!, 'close', { signal: AbortSignal.timeout(5_000) })
     expect(await caller.countBytes()).toBeLessThan(LARGE_BODY.length)
   })
@@ -199,7 +199,7 @@ describe('startHttpServer', () => {
       expect(sockets[0]!.bytesRead).toBeLessThan(512 * 1024)
     })
 
-    test('and a caller that reads nothing before it has sent 1 MiB gets the answer', async () => {
+    test('and a caller that reads nothing before it has sent 1 MiB gets the response', async () => {
       const socket = connect({ host: '127.0.0.1', port: (await startRefusing()).port }).pause()
       const body = Buffer.alloc(1024 * 1024)
       await promisify<string | Buffer>(socket.write.bind(socket))(head(`Content-Length: ${body.length}`))
@@ -251,9 +251,9 @@ describe('startHttpServer', () => {
     const after = fetch(`${server.url}/`)
     while (urls.length < 3) await nextTurn()
     gate.resolve()
-    const answers = await Promise.all([...before, after])
-    expect(answers.map(({ status, headers }) => `${status} ${headers.get('connection')}`)).toEqual(
-      answers.map(() => '200 close'),
+    const responses = await Promise.all([...before, after])
+    expect(responses.map(({ status, headers }) => `${status} ${headers.get('connection')}`)).toEqual(
+      responses.map(() => '200 close'),
     )
   })
 
@@ -263,21 +263,21 @@ describe('startHttpServer', () => {
       responseState(res).onStream?.()
       begun.push(res)
     })
-    const answer = exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n')
+    const response = exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n')
     while (begun.length === 0) await nextTurn()
     await server.close(0)
-    expect(await answer).toMatch(
+    expect(await response).toMatch(
       /^HTTP\/1\.1 503 [^]*\r\nX-Request-Id: mine\r\nRetry-After: 1\r\n[^]*"code":"service_unavailable"/,
     )
   })
 
   test('closes the remaining connections when the grace period is over', async () => {
     const server = await start({}, () => new Promise(() => {}))
-    const answer = fetch(`http://127.0.0.1:${server.port}/`)
-    answer.catch(() => {})
+    const response = fetch(`http://127.0.0.1:${server.port}/`)
+    response.catch(() => {})
     while (server.inFlight === 0) await nextTurn()
     await server.close(10)
-    await expect(answer).rejects.toThrow('fetch failed')
+    await expect(response).rejects.toThrow('fetch failed')
   })
 
   test('names the setting whose port is taken, or whose address is none of this machine', async () => {

@@ -12,7 +12,7 @@ import { responseState, onceClosed } from './response-state.ts'
 import { ApiError, serviceUnavailable, toErrorResponse, writeError } from './errors.ts'
 import { newRequestId, requestIdFrom } from './request-id.ts'
 import { createFairQueue } from './request-slots.ts'
-import { closeUnreadAnswers, UNREAD_LIMITS, type UnreadLimits } from './unread-answers.ts'
+import { closeUnreadResponses, UNREAD_LIMITS, type UnreadLimits } from './unread-responses.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
 
 export interface HttpServerOptions {
@@ -28,21 +28,21 @@ export interface HttpServerOptions {
   keepAliveTimeoutMs?: number | undefined
   /** How often a caller that has closed its side is probed. Default: 100, since most responses are sent before. */
   probeMs?: number
-  /** Limits of answers that callers do not read. Default: 32 MiB per key and 30 s. */
+  /** Limits of responses that callers do not read. Default: 32 MiB per key and 30 s. */
   unreadLimits?: UnreadLimits
   /** Called for each request that the server refuses before the listener sees it. */
   onRefusal?: (error: ApiError, requestId: string) => void
 }
 
-/** A listening HTTP server that can be closed without interrupting an answer. */
+/** A listening HTTP server that can be closed without interrupting a response. */
 export interface HttpServer {
   readonly port: number
   /** The server's address as seen from this machine, without a slash at the end. */
   readonly url: string
-  /** Number of requests whose answer has not ended; open streams do not count. */
+  /** Number of requests whose response has not ended; open streams do not count. */
   readonly inFlight: number
   /**
-   * Asks callers from now on to open a new connection for their next request, by `Connection: close` in each answer.
+   * Asks callers from now on to open a new connection for their next request, by `Connection: close` in each response.
    */
   drain(): void
   /**
@@ -58,17 +58,17 @@ const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 1_000
 /**
  * How long the server keeps a connection after a refusal: closing a socket with unread bytes makes TCP discard the
- * answer.
+ * response.
  */
 const LINGER_MS = 1_000
 /**
- * A caller that reads its answer while it sends stops within this time. Only then is the rest of its body read, for the
- * others.
+ * A caller that reads its response while it sends stops within this time. Only then is the rest of its body read, for
+ * the others.
  */
 const LINGER_UNREAD_MS = 100
 /**
  * So much of it is read. A caller that sends more than this and the buffers of the connection (1 MiB fits), and reads
- * nothing meanwhile, may see a reset in place of the answer.
+ * nothing meanwhile, may see a reset in place of the response.
  */
 const MAX_LINGER_BYTES = 64 * 1024
 /** The rest of a body that is read and dropped for the sake of the connection. */
@@ -127,7 +127,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: MAX_HEADER_BYTES,
       noDelay: true,
-      // `handle` checks it: Node's own answer has no body.
+      // `handle` checks it: Node's own response has no body.
       requireHostHeader: false,
     },
     handle,
@@ -139,13 +139,13 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const res = lastResponses.get(socket)
-    // For the log and the metrics, if its connection is closed without an answer.
+    // For the log and the metrics, if its connection is closed without a response.
     if (res && !res.headersSent && !res.req.complete) res.statusCode = 400
-    // Browsers open spare connections, and take what arrives on an unused one for the answer to their next request.
+    // Browsers open spare connections, and take what arrives on an unused one for the response to their next request.
     const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
     if (isUnused || error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else if (!res || (res.req.complete && res.writableFinished)) writeRawError(socket, toRequestError(error), onRefusal)
-    // The broken request follows one that is still being answered: that answer comes first.
+    // The broken request follows one that is still being answered: that response comes first.
     else if (res.req.complete) res.once('finish', () => writeRawError(socket, toRequestError(error), onRefusal))
     else if (res.headersSent) socket.destroy()
     else {
@@ -153,10 +153,10 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       res.once('finish', () => closeSoon(socket))
     }
   })
-  answerHalfClosed(server, options.probeMs ?? 100)
+  serveHalfClosed(server, options.probeMs ?? 100)
   await listen(server, options)
-  const answers = () => [...streams, ...inFlight]
-  server.once('close', closeUnreadAnswers(answers, options.unreadLimits ?? UNREAD_LIMITS))
+  const responses = () => [...streams, ...inFlight]
+  server.once('close', closeUnreadResponses(responses, options.unreadLimits ?? UNREAD_LIMITS))
   const { port } = server.address() as AddressInfo
   const drain = (): void => {
     isDraining = true
@@ -257,7 +257,7 @@ function toRequestError({ code }: NodeJS.ErrnoException): ApiError {
   return new ApiError('invalid_request', REQUEST_ERRORS[code ?? ''] ?? NOT_HTTP)
 }
 
-/** Writes an error answer on a connection for which Node has made no response object. */
+/** Writes an error response on a connection for which Node has made no response object. */
 function writeRawError(socket: Duplex, error: ApiError, onRefusal: (error: ApiError, requestId: string) => void): void {
   if (!socket.writable) return
   const requestId = newRequestId()
@@ -282,7 +282,7 @@ function writeRawError(socket: Duplex, error: ApiError, onRefusal: (error: ApiEr
  * which the next write notices. So it is probed by 100 Continue, which callers discard that have not asked for it (RFC
  * 9110, section 10.1.1), and HTTP/1.0 lacks.
  */
-function answerHalfClosed(server: Server, probeMs: number): void {
+function serveHalfClosed(server: Server, probeMs: number): void {
   // Neither this nor `_httpMessage`, the response whose turn it is, is in Node's types.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connection', (socket: Socket & { readonly _httpMessage?: ServerResponse | null }) => {
@@ -327,7 +327,7 @@ function toReachableHost(host: string): string {
 }
 
 /**
- * Ends the answer and its connection at once: a reader that does not read would hold up the stop. One that has not
+ * Ends the response and its connection at once: a reader that does not read would hold up the stop. One that has not
  * begun becomes a 503, since its end alone would be an empty 200.
  */
 function endStream(res: ServerResponse): void {

@@ -4,15 +4,15 @@ import { setImmediate } from 'node:timers/promises'
 const MAX_IN_TURN = 128 * 1024
 
 /**
- * JSON.stringify of an answer. One with lists is made a few of their elements at a time: other requests are answered
+ * JSON.stringify of a response. One with lists is made a few of their elements at a time: other requests are answered
  * meanwhile.
  */
-export function stringifyInTurns(answer: object): string | Promise<string> {
-  const hasLists = !Array.isArray(answer) && Object.values(answer).some((value) => Array.isArray(value))
-  return hasLists ? stringifyMembers(answer) : JSON.stringify(answer)
+export function stringifyInTurns(response: object): string | Promise<string> {
+  const hasLists = !Array.isArray(response) && Object.values(response).some((value) => Array.isArray(value))
+  return hasLists ? stringifyMembers(response) : JSON.stringify(response)
 }
 
-async function stringifyMembers(answer: object): Promise<string> {
+async function stringifyMembers(response: object): Promise<string> {
   let inTurn = 0
   const stringify = (value: unknown): string | undefined => {
     const text = JSON.stringify(value) as string | undefined
@@ -20,7 +20,7 @@ async function stringifyMembers(answer: object): Promise<string> {
     return text
   }
   const members: string[] = []
-  for (const [name, value] of Object.entries(answer) as [string, unknown][]) {
+  for (const [name, value] of Object.entries(response) as [string, unknown][]) {
     const text = Array.isArray(value) ? `[${(await stringifyElements(value)).join(',')}]` : stringify(value)
     if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`)
   }

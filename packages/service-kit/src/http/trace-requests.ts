@@ -7,7 +7,7 @@ import type { OperationTable } from './operations.ts'
 const UNTRACED: readonly string[] = ['text/event-stream', 'application/x-ndjson']
 
 /**
- * Makes each request a span from its arrival to the end of its answer, in the trace of its caller, named after the
+ * Makes each request a span from its arrival to the end of its response, in the trace of its caller, named after the
  * operation that answers it. Sets `res.locals.trace`. Not for open-ended streams, whose spans would last for hours, nor
  * for a request that belongs to several traces (NDJSON).
  */

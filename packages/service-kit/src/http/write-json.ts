@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 
 /**
- * Headers of every JSON answer, after OWASP's REST Security Cheat Sheet: an answer is data, never a page, and no cache
- * keeps it. TLS ends at the proxy before the service; browsers ignore HSTS on a plain connection.
+ * Headers of every JSON response, after OWASP's REST Security Cheat Sheet: a response is data, never a page, and no
+ * cache keeps it. TLS ends at the proxy before the service; browsers ignore HSTS on a plain connection.
  */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
@@ -17,27 +17,27 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const FIXED_HEADERS: readonly string[] = Object.entries(SECURITY_HEADERS).flat()
 
-export interface JsonAnswer {
+export interface JsonResponse {
   readonly status: number
-  /** JSON as text or as its UTF-8 bytes; undefined for an answer without a body (204). */
+  /** JSON as text or as its UTF-8 bytes; undefined for a response without a body (204). */
   readonly body: string | Buffer | undefined
   readonly requestId: string
   /** Further headers, names and values in turn. */
   readonly headers?: readonly string[] | undefined
-  /** No browser reads the answer: it omits SECURITY_HEADERS. */
+  /** No browser reads the response: it omits SECURITY_HEADERS. */
   readonly isInternal?: boolean | undefined
 }
 
-/** Bytes of an answer that are given to its connection in one turn of the event loop. */
+/** Bytes of a response that are given to its connection in one turn of the event loop. */
 const MAX_IN_TURN = 256 * 1024
 
 /**
- * Writes a whole JSON answer with one list of headers: setting headers one by one costs more than the rest of a short
- * answer. Does nothing when an answer has begun. Other requests are answered while a long one is written.
+ * Writes a whole JSON response with one list of headers: setting headers one by one costs more than the rest of a short
+ * response. Does nothing when a response has begun. Other requests are answered while a long one is written.
  */
 export function writeJson(
   res: ServerResponse,
-  { status, body, requestId, headers = [], isInternal }: JsonAnswer,
+  { status, body, requestId, headers = [], isInternal }: JsonResponse,
 ): void | Promise<void> {
   if (res.headersSent) return
   const all = [...(isInternal ? [] : FIXED_HEADERS), 'X-Request-Id', requestId, ...headers]

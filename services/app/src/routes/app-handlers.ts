@@ -1,11 +1,11 @@
 import type { AppAnswer, AppOperationId, AppOperations } from '@workflow-service/contract'
 import type { LimitedByQuotas } from '@workflow-service/database'
 import {
-  type AnswerHeaders,
   ApiError,
   type OperationRequest,
   type OperationRules,
-  type StreamAnswer,
+  type ResponseHeaders,
+  type StreamResponse,
 } from '@workflow-service/service-kit'
 import type { Principal, Visitor } from '../auth/principal.ts'
 
@@ -17,17 +17,17 @@ export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperat
 
 /** An answer with headers. */
 export class AnswerWithHeaders<Body> {
-  readonly headers: AnswerHeaders
+  readonly headers: ResponseHeaders
   readonly body: Body | undefined
 
-  constructor(headers: AnswerHeaders, body?: Body) {
+  constructor(headers: ResponseHeaders, body?: Body) {
     this.headers = headers
     this.body = body
   }
 }
 
 type BodyOf<Id extends AppOperationId> = AppAnswer<Id> extends undefined ? void : AppAnswer<Id>
-type AnswerOf<Id extends AppOperationId> = BodyOf<Id> | AnswerWithHeaders<BodyOf<Id>> | StreamAnswer
+type AnswerOf<Id extends AppOperationId> = BodyOf<Id> | AnswerWithHeaders<BodyOf<Id>> | StreamResponse
 
 /** A handler for each operation of the application's API. It returns the body of the operation's success. */
 export type AppHandlers = {

@@ -1,9 +1,9 @@
 import type { TimePosition } from '@workflow-service/database'
 import {
-  answerPage,
   type CursorFormat,
   type PageQuery,
   type PageRead,
+  pageResponse,
   UUID_OF_CURSOR,
 } from '@workflow-service/service-kit'
 
@@ -33,7 +33,7 @@ export async function answerRows<Row, Position>(
   positionOf: (row: Row) => Position,
   read: (page: PageRead<Position>) => Promise<readonly Row[]>,
 ) {
-  return await answerPage(query, format, async ({ limit, after }) => {
+  return await pageResponse(query, format, async ({ limit, after }) => {
     const rows = await read({ limit: limit + 1, after })
     const last = rows.length > limit ? rows[limit - 1] : undefined
     return { rows: rows.slice(0, limit), next: last && positionOf(last) }

@@ -10,7 +10,7 @@ import {
   saveWebhookSourceSettings,
   type StoredWebhookSource,
 } from '@workflow-service/database'
-import { ApiError, type OperationAnswer } from '@workflow-service/service-kit'
+import { ApiError, type OperationResponse } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inTurn } from '../sources/in-turn.ts'
 import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
@@ -118,7 +118,7 @@ async function verify(ctx: DispatcherContext, save: Save, signingSecret: string 
   })
 }
 
-async function write(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut | null): Promise<OperationAnswer> {
+async function write(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut | null): Promise<OperationResponse> {
   const { organizationId, sourceId, input, isVerified, by } = save
   const { signing_secret: secret, ...values } = input
   const signingSecret = encryptGivenSecret(ctx.secrets, { organizationId, id: sourceId }, secret)
@@ -153,7 +153,7 @@ function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<
 }
 
 /** Saves what the endpoint does not confirm. Writes nothing if it is saved already. */
-async function writeSettings(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut): Promise<OperationAnswer> {
+async function writeSettings(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut): Promise<OperationResponse> {
   const { organizationId, sourceId, input, by } = save
   const { approval = stored.approval } = input
   const settings = { approval, version: stored.version }
@@ -164,7 +164,7 @@ async function writeSettings(ctx: DispatcherContext, save: Save, stored: Webhook
 }
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */
-function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebhookSource | null): OperationAnswer {
+function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebhookSource | null): OperationResponse {
   const { approval = winner?.source.approval } = save.input
   if (winner && approval === winner.source.approval && isConfirmed(ctx, save, winner))
     return { status: 200, body: winner.source }

@@ -10,7 +10,7 @@ import {
   setSourcePaused,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { answerPage, byTime, notFound, orNotFound, toDate } from '@workflow-service/service-kit'
+import { byTime, notFound, orNotFound, pageResponse, toDate } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
@@ -91,8 +91,10 @@ export function sourceHandlers(ctx: DispatcherContext) {
       const { outcome, kind } = query
       const { organization_id: organizationId, source_id: sourceId } = params
       const filter = { sourceId, outcome, kind, since: toDate(query.since), until: toDate(query.until) }
-      const { data, pagination } = await answerPage(query, byTime(`deliveries ${organizationId} ${sourceId}`), (page) =>
-        listDeliveries(db, organizationId, { ...filter, ...page }),
+      const { data, pagination } = await pageResponse(
+        query,
+        byTime(`deliveries ${organizationId} ${sourceId}`),
+        (page) => listDeliveries(db, organizationId, { ...filter, ...page }),
       )
       if (data.length === 0 && !(await hasWebhookSourceLog(db, organizationId, sourceId))) {
         throw notFound('Webhook source')

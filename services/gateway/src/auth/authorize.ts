@@ -51,7 +51,7 @@ export function authorizeAgain(ctx: AuthContext) {
 function checkPermission(res: Response, { isSuspended, scopes }: Principal, operation: Operation | undefined): void {
   if (!isSuspended && (!operation || scopes.includes(operation.scope))) return
   // Counting the request, before its body came, has set the headers of the rate limit: a refusal has none of them.
-  delete res.locals.answerHeaders
+  delete res.locals.responseHeaders
   if (isSuspended || !operation)
     throw new ApiError(
       'organization_suspended',
@@ -108,7 +108,7 @@ async function lookUp(
 /** Refuses a request, and counts it by its address unless it is `counted`. Requests with a valid key never are. */
 async function refuse({ rateLimits }: AuthContext, req: Request, res: Response, counted?: LimitState): Promise<never> {
   // The headers of the request's rate limit; a refusal has those of the failed authentications.
-  delete res.locals.answerHeaders
+  delete res.locals.responseHeaders
   rateLimits.apply(res, FAILED_POLICY, counted ?? (await rateLimits.consume(FAILED_POLICY, networkOf(req.ip ?? ''))))
   throw new ApiError('unauthorized', explainRefusal(req), { headers: { 'WWW-Authenticate': 'Bearer' } })
 }

@@ -51,7 +51,7 @@ export function createRateLimits(options: {
      */
     apply(res: Response, policy: RatePolicy, state: LimitState | undefined): void {
       if (!state) return
-      const headers = (res.locals.answerHeaders ??= [])
+      const headers = (res.locals.responseHeaders ??= [])
       headers.push('RateLimit-Policy', `"${policy}";q=${limit};w=${WINDOW_SECONDS}`)
       headers.push('RateLimit', `"${policy}";r=${state.remaining};t=${secondsUntilReset(state.resetMs)}`)
       if (!state.isAllowed) throw rateLimited('Too many requests.', state)

@@ -30,7 +30,7 @@ function waitForEnd(
   // Its time is the caller's wish, so it has its own row in the metrics.
   res.locals.operationId = 'waitForRun'
   const answer = (body: string): void => {
-    const { requestId, answerHeaders: headers } = res.locals
+    const { requestId, responseHeaders: headers } = res.locals
     void writeJson(res, { status: 200, body, requestId, headers })
   }
   const answerLate = async (ended?: PublicRunOut): Promise<void> => {

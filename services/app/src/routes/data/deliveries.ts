@@ -19,7 +19,7 @@ import {
   stopResendJob,
   type Viewer,
 } from '@workflow-service/database'
-import { answerPage, ApiError, byTime, notFound, orNotFound, toDate } from '@workflow-service/service-kit'
+import { ApiError, byTime, notFound, orNotFound, pageResponse, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
@@ -36,7 +36,7 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
     logId: string | null,
   ): Promise<AppAnswer<'listAllDeliveries'>> =>
     (await answerIds(query, (ids) => findVisibleDeliveries(db, viewer, logId, ids))) ??
-    (await answerPage(query, DELIVERIES, (page) =>
+    (await pageResponse(query, DELIVERIES, (page) =>
       listVisibleDeliveries(db, viewer, { ...toDeliveryFilter(query), kind: query.kind, ...page }),
     ))
 

@@ -17,7 +17,7 @@ import {
   searchVisibleRuns,
   type Viewer,
 } from '@workflow-service/database'
-import { answerPage, ApiError, byTime, notFound, orNotFound, toDate } from '@workflow-service/service-kit'
+import { ApiError, byTime, notFound, orNotFound, pageResponse, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { answerIds, answerRows, BY_NUMBER, timeOf } from '../paging.ts'
@@ -36,7 +36,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
       const named = await answerIds(query, (ids) => findVisibleRuns(db, principal, ids))
       if (named) return named
       if (await needsSearch(db, principal.organizationId, { ...filter, search, sessionId })) {
-        return await answerPage(query, RUNS, async (page) => {
+        return await pageResponse(query, RUNS, async (page) => {
           const { rows, next } = await searchVisibleRuns(db, principal, { ...filter, ...page, sessionId, search })
           return { rows: await findVisibleRuns(db, principal, rows), next }
         })
@@ -44,7 +44,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
       if (sessionId === undefined) {
         return await answerRows(query, RUNS, timeOf, (page) => listVisibleRuns(db, principal, { ...filter, ...page }))
       }
-      return await answerPage(query, BY_NUMBER, (page) =>
+      return await pageResponse(query, BY_NUMBER, (page) =>
         listRunsOfSession(db, principal, sessionId, { ...filter, ...page }),
       )
     },
@@ -75,7 +75,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
       const isOpen = query.state === undefined ? undefined : query.state === 'open'
       return (
         (await answerIds(query, (ids) => findSessions(db, principal, ids))) ??
-        (await answerPage(query, SESSIONS, (page) => listSessions(db, principal, { isOpen, ...page })))
+        (await pageResponse(query, SESSIONS, (page) => listSessions(db, principal, { isOpen, ...page })))
       )
     },
     getSession: ({ principal, params }) => readSession(principal, params.session_id),

@@ -35,7 +35,7 @@ import {
   wakeSpentSessions,
 } from '@workflow-service/database'
 import { exportManifest, ManifestTooLargeError } from '@workflow-service/database/manifest'
-import { answerPage, ApiError, byTime, invalidFields, orNotFound } from '@workflow-service/service-kit'
+import { ApiError, byTime, invalidFields, orNotFound, pageResponse } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { answerIds } from '../paging.ts'
@@ -63,7 +63,7 @@ export function workflowsHandlers(ctx: AppServiceContext) {
     ...startHandlers(ctx),
     listWorkflows: async ({ principal, query }) =>
       (await answerIds(query, (ids) => findWorkflowRows(db, principal, ids))) ??
-      (await answerPage(query, WORKFLOWS, (page) =>
+      (await pageResponse(query, WORKFLOWS, (page) =>
         listWorkflowRows(db, principal, { search: query.search ?? '', ...page }),
       )),
     createWorkflow: async (request) => {

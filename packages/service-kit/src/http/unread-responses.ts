@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { responseState } from './response-state.ts'
 
-/** How much of the answers that their callers do not read is kept, and for how long. */
+/** How much of the responses that their callers do not read is kept, and for how long. */
 export interface UnreadLimits {
-  /** For the answers of one key together. */
+  /** For the responses of one key together. */
   readonly maxBytesPerKey: number
   /** Without any progress. */
   readonly timeoutMs: number
@@ -13,18 +13,18 @@ export interface UnreadLimits {
 export const UNREAD_LIMITS: UnreadLimits = { maxBytesPerKey: 32 * 1024 * 1024, timeoutMs: 30_000, checkMs: 250 }
 
 /**
- * Closes connections whose callers do not read their answers, because an answer stays in memory until it is sent: those
- * without progress for `timeoutMs`, and the oldest ones of a key that has more than `maxBytesPerKey`. Returns a
+ * Closes connections whose callers do not read their responses, because a response stays in memory until it is sent:
+ * those without progress for `timeoutMs`, and the oldest ones of a key that has more than `maxBytesPerKey`. Returns a
  * function that ends the checks.
- * @param answers Gives all answers that have not been sent: the open-ended ones, which may have ended by now, and those
- *   of the requests in flight; each in the order of their arrival.
+ * @param responses Gives all responses that have not been sent: the open-ended ones, which may have ended by now, and
+ *   those of the requests in flight; each in the order of their arrival.
  */
-export function closeUnreadAnswers(answers: () => readonly ServerResponse[], limits: UnreadLimits): () => void {
+export function closeUnreadResponses(responses: () => readonly ServerResponse[], limits: UnreadLimits): () => void {
   const stalls = new WeakMap<ServerResponse, { readonly bytes: number; readonly sinceMs: number }>()
   const check = (): void => {
     const bytesByKey = new Map<string | undefined, number>()
     const nowMs = performance.now()
-    for (const res of answers().toReversed()) {
+    for (const res of responses().toReversed()) {
       const bytes = res.writableEnded ? res.writableLength : 0
       if (bytes === 0) continue
       const { key } = responseState(res)

@@ -11,8 +11,8 @@ const compressors = {
 /** The smaller first. */
 const ENCODINGS = ['br', 'gzip'] as const
 
-/** An answer in memory that is the same for all callers. */
-export interface StaticAnswer {
+/** A response in memory that is the same for all callers. */
+export interface StaticResponse {
   /** A media type or a file's extension. */
   readonly type: string
   readonly bytes: Buffer
@@ -20,19 +20,19 @@ export interface StaticAnswer {
   readonly compressed: Partial<Record<keyof typeof compressors, Promise<Buffer>>>
 }
 
-/** Creates a static answer of this media type, or that of this file extension. */
-export function createStaticAnswer(type: string, body: string | Buffer): StaticAnswer {
+/** Creates a static response of this media type, or that of this file extension. */
+export function createStaticResponse(type: string, body: string | Buffer): StaticResponse {
   return { type, bytes: Buffer.from(body), compressed: {} }
 }
 
 /**
- * Sends a static answer with 200, compressed if the caller accepts it, and to HEAD without its body. Conditional and
- * range requests get the whole answer: the contract has neither 304 nor 206.
+ * Sends a static response with 200, compressed if the caller accepts it, and to HEAD without its body. Conditional and
+ * range requests get the whole response: the contract has neither 304 nor 206.
  */
-export async function sendStaticAnswer(
+export async function sendStaticResponse(
   req: Request,
   res: Response,
-  { type, bytes, compressed }: StaticAnswer,
+  { type, bytes, compressed }: StaticResponse,
   headers: Readonly<Record<string, string>>,
 ): Promise<void> {
   res.set(headers).type(type).vary('Accept-Encoding')

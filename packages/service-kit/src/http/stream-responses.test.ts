@@ -50,18 +50,18 @@ test('an open stream takes no slot, counts as no request in flight, and ends whe
   expect(await Promise.all(streams.map((stream) => stream.text()))).toEqual(['data: 1\n\n', 'data: 1\n\n'])
 })
 
-test('an answer carries the headers of its handler, also the same one twice', async () => {
+test('a response carries the headers of its handler, also the same one twice', async () => {
   const server = await start()
   const { headers } = await fetch(`${server.url}/read`)
   expect([headers.get('x-one'), headers.getSetCookie()]).toEqual(['1', ['a=1', 'b=2']])
 })
 
-test('lines are sent as they come; until the last, the answer takes a slot and holds up a stop', async () => {
+test('lines are sent as they come; until the last, the response takes a slot and holds up a stop', async () => {
   const [first, second] = [Promise.withResolvers<object>(), Promise.withResolvers<object>()]
   const server = await start([first.promise, second.promise])
-  const answering = fetch(`${server.url}/lines`)
+  const response = fetch(`${server.url}/lines`)
   second.resolve({ second: 'line\n' })
-  const { body, headers } = await answering
+  const { body, headers } = await response
   expect(headers.get('content-type')).toBe('application/x-ndjson')
   const reader = body!.pipeThrough(new TextDecoderStream()).getReader()
   expect(await reader.read()).toMatchObject({ value: '{"second":"line\\n"}\n' })
@@ -78,11 +78,11 @@ test('a connection whose lines outlast the begin of a stop is closed after the l
   const server = await start([Promise.resolve({}), line.promise])
   const agent = new Agent({ keepAlive: true })
   const call = get(`${server.url}/lines`, { agent })
-  const [answer] = (await once(call, 'response')) as [IncomingMessage]
+  const [response] = (await once(call, 'response')) as [IncomingMessage]
   server.drain()
   line.resolve({})
-  const closed = once(answer.socket, 'close')
-  await once(answer.resume(), 'end')
+  const closed = once(response.socket, 'close')
+  await once(response.resume(), 'end')
   await expect(closed).resolves.toEqual([false])
   agent.destroy()
 })
