@@ -20,7 +20,7 @@ async function publishedOf(turns: string[][]) {
   })
   for (const turn of turns) {
     for (const id of turn) notifier.notify(id, `request of ${id}`)
-    // The answers of the starts follow after microtasks, too.
+    // The responses to the starts follow after microtasks, too.
     await Promise.resolve()
   }
   await notifier.close()

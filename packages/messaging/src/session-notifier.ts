@@ -38,7 +38,7 @@ export function createSessionNotifier(options: {
   const openBatch = (requestId: string): Batch => {
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     const opened: Batch = { promise, sessionIds: [] }
-    // As a microtask: the starts of one statement go on together, and their message leaves before their answers.
+    // As a microtask: the starts of one statement go on together, and their message leaves before their responses.
     queueMicrotask(() => {
       if (batch === opened) batch = undefined
       const { sessionIds } = opened

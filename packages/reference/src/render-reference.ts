@@ -187,7 +187,7 @@ function renderArticle({ id, title, group, body }: Article): Html {
 
 function renderOperation(reference: Reference, operation: Operation): Html {
   const { document } = reference
-  const { operationId: id, method, path, description, parameters, requestBody, responses } = operation
+  const { operationId: id, method, path, description, parameters, requestBody, responses: byStatus } = operation
   const body = schemaOf(requestBody?.content)
   const named = (kind: string) => parameters.filter((parameter) => parameter.in === kind)
   const section = (title: string, anchor: string, content: Html) =>
@@ -195,10 +195,10 @@ function renderOperation(reference: Reference, operation: Operation): Html {
       ${content}`
   const parameterSection = (title: string, kind: string) =>
     named(kind).length > 0 && section(title, kind, renderFields(document, named(kind), `${id}.`))
-  const answers = Object.entries(responses)
+  const responses = Object.entries(byStatus)
     .map(([status, response]) => ({ status, ...resolve(document, response) }))
     .filter(({ 'x-error-codes': codes }) => codes?.length !== 0)
-  const successes = answers.filter(({ status }) => Number(status) < 400)
+  const successes = responses.filter(({ status }) => Number(status) < 400)
   return html`<p class="path">
       <span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code>
       <a class="try-link" href="#${id}-try">Try it</a>
@@ -217,13 +217,13 @@ function renderOperation(reference: Reference, operation: Operation): Html {
               ${schema && renderObject(document, schema, `${id}.answer.`)}`,
           )
         })}
-        ${section('Errors', 'errors', renderErrorAnswers(reference, answers, `${id}.answer.4xx.`))}
-        ${renderHeaders(document, id, answers[0]?.headers)}
+        ${section('Errors', 'errors', renderErrorResponses(reference, responses, `${id}.answer.4xx.`))}
+        ${renderHeaders(document, id, responses[0]?.headers)}
       </div>
       <div class="aside">
         ${renderCode(createSamples(document, operation, reference.clientSampleOf(id)), 'Request')}
         ${renderCode(
-          answers.flatMap(({ status, content }) =>
+          responses.flatMap(({ status, content }) =>
             examplesOf(content)
               .slice(0, 1)
               .map((example) => jsonCode(status, example)),
@@ -236,12 +236,12 @@ function renderOperation(reference: Reference, operation: Operation): Html {
 }
 
 /** The codes of each error status. What they mean is said once, in `errors`. */
-function renderErrorAnswers(
+function renderErrorResponses(
   { document, errors }: Reference,
-  answers: readonly ({ readonly status: string } & ResponseObject)[],
+  responses: readonly ({ readonly status: string } & ResponseObject)[],
   idPrefix: string,
 ): Html {
-  const failures = answers.filter(({ status }) => Number(status) >= 400)
+  const failures = responses.filter(({ status }) => Number(status) >= 400)
   const body = schemaOf(failures[0]?.content)
   return html`<p>
       An error has one of these codes. <a href="#errors">Error codes</a> says what each means and what to do.

@@ -9,7 +9,7 @@ import { PAGE_POLICY } from './page-assets.ts'
 import type { Reference } from './render-reference.ts'
 
 const PATH = '/docs'
-/** They answer the page to requests that accept HTML, and pass others on. */
+/** They send the page to requests that accept HTML, and pass others on. */
 const OTHER_PATHS = ['/', '/docs/']
 
 /**
@@ -17,7 +17,7 @@ const OTHER_PATHS = ['/', '/docs/']
  * kept. The renderer is loaded only then: most processes never show the page.
  */
 export function serveReference(reference: () => Reference): RequestHandler {
-  let answer: Promise<StaticResponse> | undefined
+  let response: Promise<StaticResponse> | undefined
   const render = async () => {
     const { renderReference } = await import('./render-reference.ts')
     return createStaticResponse('text/html', renderReference(reference()))
@@ -29,8 +29,8 @@ export function serveReference(reference: () => Reference): RequestHandler {
       next()
       return
     }
-    answer ??= render()
-    await sendStaticResponse(req, res, await answer, {
+    response ??= render()
+    await sendStaticResponse(req, res, await response, {
       ...SECURITY_HEADERS,
       'Content-Security-Policy': PAGE_POLICY,
       'Cache-Control': 'public, max-age=300',

@@ -21,7 +21,7 @@ import type { ErrorRequestHandler, Express, RequestHandler } from 'express'
 import type { AppServiceContext } from './app-service-context.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
-import { AnswerWithHeaders, type AppHandlers } from './routes/app-handlers.ts'
+import { type AppHandlers, ResponseWithHeaders } from './routes/app-handlers.ts'
 import { dataHandlers, dataRules } from './routes/data/index.ts'
 import { meHandlers } from './routes/identity/me.ts'
 import { oidcHandlers } from './routes/identity/oidc.ts'
@@ -109,9 +109,10 @@ function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OP
     async (request: OperationRequest<AppOperation, Visitor | Principal>): Promise<OperationResponse> => {
       try {
         // `authorize` gives each operation the caller that its `access` promises.
-        const answer: object | void = await handlers[id]({ ...request, ...limits } as never)
-        if (answer instanceof AnswerWithHeaders || 'stream' in Object(answer)) return answer as OperationResponse
-        return { body: answer as object }
+        const response: object | void = await handlers[id]({ ...request, ...limits } as never)
+        if (response instanceof ResponseWithHeaders || 'stream' in Object(response))
+          return response as OperationResponse
+        return { body: response as object }
       } catch (error) {
         if (error instanceof QuotaExceededError) throw quotaExceeded(ctx.config.quotas, error)
         throw error instanceof EditRefused ? editRefused(error) : error

@@ -124,13 +124,13 @@ export function createOperationShares({ databasePoolSize }: { readonly databaseP
   }
   const shares: OperationShares<Visitor | Principal> = {
     admit: (id, caller, target) => (isHeavy(id, target) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
-    run: async (id, caller, target, answer) => {
+    run: async (id, caller, target, respond) => {
       if (WAITING.has(id)) {
         const limiter = 'userId' in caller ? waiting : strangers
-        return await limiter.run(keyOf(caller), answer, { refuse: tooManyRequests })
+        return await limiter.run(keyOf(caller), respond, { refuse: tooManyRequests })
       }
-      if (isHeavy(id, target)) return await answerAndPause(answer, await acquire(heavy, keyOf(caller)))
-      return await inTurn(caller, answer)
+      if (isHeavy(id, target)) return await respondAndPause(respond, await acquire(heavy, keyOf(caller)))
+      return await inTurn(caller, respond)
     },
   }
   return { ...shares, inTurn }
@@ -138,13 +138,13 @@ export function createOperationShares({ databasePoolSize }: { readonly databaseP
 
 /**
  * Answers a heavy operation and keeps its turn for as long again as the event loop was busy meanwhile: the heavy
- * operations of one organization take at most half of the process's time, however many there are. The answer does not
+ * operations of one organization take at most half of the process's time, however many there are. The response does not
  * wait for it.
  */
-async function answerAndPause(answer: () => void | Promise<void>, release: ReleaseSlot): Promise<void> {
+async function respondAndPause(respond: () => void | Promise<void>, release: ReleaseSlot): Promise<void> {
   const before = performance.eventLoopUtilization()
   try {
-    await answer()
+    await respond()
   } finally {
     const { active } = performance.eventLoopUtilization(before)
     setTimeout(release, active).unref()

@@ -15,7 +15,9 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join('; ')
 
-/** Sets the security headers of every answer. Answers of the API then narrow them (service-kit, `SECURITY_HEADERS`). */
+/**
+ * Sets the security headers of every response. Responses of the API then narrow them (service-kit, `SECURITY_HEADERS`).
+ */
 export function securityHeaders(appUrl: string | undefined): RequestHandler {
   const headers = new Headers({
     'Content-Security-Policy': CONTENT_SECURITY_POLICY,

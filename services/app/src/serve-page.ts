@@ -19,11 +19,11 @@ export function servePage(folder: string): RequestHandler {
       return undefined
     }
     const file = files?.get(req.path)
-    const answer = file ?? (isNavigation ? files?.get('/') : undefined)
-    if (!answer) return next()
+    const response = file ?? (isNavigation ? files?.get('/') : undefined)
+    if (!response) return next()
     const isHashed = file && req.path.startsWith(HASHED_FOLDER)
     const headers = { 'Cache-Control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache' }
-    await sendStaticResponse(req, res, answer, headers)
+    await sendStaticResponse(req, res, response, headers)
     return undefined
   }
 }
@@ -37,8 +37,8 @@ function readFiles(folder: string) {
   )
   const files = new Map<string, StaticResponse>(
     paths.map((path) => {
-      const answer = createStaticResponse(extname(path), readFileSync(path))
-      return [`/${relative(folder, path).replaceAll('\\', '/')}`, answer] as const
+      const response = createStaticResponse(extname(path), readFileSync(path))
+      return [`/${relative(folder, path).replaceAll('\\', '/')}`, response] as const
     }),
   )
   return files.set('/', files.get('/index.html')!)

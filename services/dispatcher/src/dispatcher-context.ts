@@ -9,7 +9,7 @@ import { createDeliveryMetrics } from './metrics.ts'
 import { createSendRequest, type SendRequest } from './outbound/send-request.ts'
 
 /**
- * With the 30 s of a payload request and the time to claim it, the answer comes within the 60 s for which the runner
+ * With the 30 s of a payload request and the time to claim it, the response comes within the 60 s for which the runner
  * waits.
  */
 const SLOT_WAIT_MS = 20_000

@@ -37,12 +37,12 @@ export function createLocalCalls(ctx: DispatcherContext) {
     (call: typeof send) =>
     async (request: OperationCall): Promise<OperationResult> => {
       if (isStopping) return refusal(request.requestId)
-      const answer = call(request)
-      underWay.add(answer)
+      const response = call(request)
+      underWay.add(response)
       try {
-        return await answer
+        return await response
       } finally {
-        underWay.delete(answer)
+        underWay.delete(response)
       }
     }
   return {

@@ -33,7 +33,7 @@ const HANDLER_TIMEOUT_MS = 3_000
 export function createApp(ctx: GatewayContext): Express {
   const app = createPublicApp(ctx.config)
   app.use(keepRequestId)
-  app.use(logAnswers(ctx))
+  app.use(logResponses(ctx))
   if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, OPERATIONS, organizationOf))
   if (ctx.config.corsOrigins.length > 0) app.use('/v1', allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', sendHealthz)
@@ -69,13 +69,13 @@ export function createApp(ctx: GatewayContext): Express {
   return app
 }
 
-/** Gives each request its id. `writeJson` writes it with the answer. */
+/** Gives each request its id. `writeJson` writes it with the response. */
 const keepRequestId: RequestHandler = (req, res, next) => {
   res.locals.requestId = requestIdFrom(req.headers['x-request-id'])
   next()
 }
 
-function logAnswers({ logger, gatewayMetrics }: Pick<GatewayContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
+function logResponses({ logger, gatewayMetrics }: Pick<GatewayContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
   return logRequests({
     logger,
     onAnswered: ({ locals, statusCode }, durationMs) => {

@@ -82,7 +82,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     sessionNotifier,
     workflows: createWorkflowDocuments({
       db,
-      onAnswer: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
+      onRead: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
     }),
     // Slots of the lists and searches that use the database, by organization.
     // A page takes up to 2 MiB and a search may read all workflows of its organization. These shares leave connections
@@ -92,7 +92,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
       perKey: Math.max(1, Math.floor(config.databasePoolSize / 5)),
       ...waiting,
     }),
-    // Slots of the lists of an organization until their answers have been sent.
+    // Slots of the lists of an organization until their responses have been sent.
     // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms.
     // Callers that read their pages slowly take slots of their own organization only.
     pageSlots: new InFlightLimiter({

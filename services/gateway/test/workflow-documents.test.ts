@@ -289,7 +289,7 @@ describe('the cache', () => {
       db: gateway.db,
       maxBytes: 30_000,
       maxDocumentBytes: 20_000,
-      onAnswer: (from, count) => reads.push(...Array.from({ length: count }, () => from)),
+      onRead: (from, count) => reads.push(...Array.from({ length: count }, () => from)),
     })
     for (const each of [...workflows, large, large]) {
       const json = await documents.find(id, each.id)
@@ -340,8 +340,8 @@ describe('the cache', () => {
     const listed = workflows.map((each) => ({ id: each.id, version: 'x' }))
     const read = async (maxBytes: number) => {
       let reads = 0
-      const onAnswer = (from: string, count: number) => (reads += from === 'database' ? count : 0)
-      const documents = createWorkflowDocuments({ db: gateway.db, onAnswer })
+      const onRead = (from: string, count: number) => (reads += from === 'database' ? count : 0)
+      const documents = createWorkflowDocuments({ db: gateway.db, onRead })
       const { documents: found, count } = await documents.findListed(id, listed, maxBytes)
       return { count, isWithin: joinJson(found.flat()).length <= maxBytes, reads }
     }

@@ -78,7 +78,7 @@ async function send(form, requestRoot) {
   const text = await response.text()
   const duration = Math.round(performance.now() - began)
   const copy = copyButton('Copy as curl', () => toCurl(method, url, headers, body))
-  return [...renderAnswer(response, text, duration), copy]
+  return [...renderResponse(response, text, duration), copy]
 }
 
 function quote(text) {
@@ -90,7 +90,7 @@ function toCurl(method, url, headers, body) {
   return [`curl -X ${method} ${quote(url)}`, ...lines, ...(body ? [`-d ${quote(body)}`] : [])].join(' \\\n  ')
 }
 
-function renderAnswer(response, text, duration) {
+function renderResponse(response, text, duration) {
   let shown = text
   try {
     shown = JSON.stringify(JSON.parse(text), null, 2)

@@ -15,8 +15,8 @@ type CallerOf<Id extends AppOperationId> = AppOperations[Id]['access'] extends '
 export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperations[Id], CallerOf<Id>> &
   Required<LimitedByQuotas>
 
-/** An answer with headers. */
-export class AnswerWithHeaders<Body> {
+/** A response with headers. */
+export class ResponseWithHeaders<Body> {
   readonly headers: ResponseHeaders
   readonly body: Body | undefined
 
@@ -27,11 +27,11 @@ export class AnswerWithHeaders<Body> {
 }
 
 type BodyOf<Id extends AppOperationId> = AppAnswer<Id> extends undefined ? void : AppAnswer<Id>
-type AnswerOf<Id extends AppOperationId> = BodyOf<Id> | AnswerWithHeaders<BodyOf<Id>> | StreamResponse
+type ResponseOf<Id extends AppOperationId> = BodyOf<Id> | ResponseWithHeaders<BodyOf<Id>> | StreamResponse
 
 /** A handler for each operation of the application's API. It returns the body of the operation's success. */
 export type AppHandlers = {
-  readonly [Id in AppOperationId]: (request: AppRequestOf<Id>) => AnswerOf<Id> | Promise<AnswerOf<Id>>
+  readonly [Id in AppOperationId]: (request: AppRequestOf<Id>) => ResponseOf<Id> | Promise<ResponseOf<Id>>
 }
 
 /** Checks of operations beyond their schemas. */

@@ -24,10 +24,10 @@ function byText(list: string, pattern: RegExp): CursorFormat<string> {
 }
 
 /**
- * Answers with a page of the rows that `read` returns. It is asked for one more than the limit, to know whether others
+ * Returns a page of the rows that `read` resolves to. It is asked for one more than the limit, to know whether others
  * follow.
  */
-export async function answerRows<Row, Position>(
+export async function pageOfRows<Row, Position>(
   query: PageQuery,
   format: CursorFormat<Position>,
   positionOf: (row: Row) => Position,
@@ -40,8 +40,8 @@ export async function answerRows<Row, Position>(
   })
 }
 
-/** Answers with the entries that `read` finds for the `ids` of a query; undefined without `ids`. */
-export async function answerIds<Row>(
+/** Returns the page of the entries that `read` finds for the `ids` of a query; undefined without `ids`. */
+export async function pageOfIds<Row>(
   { ids }: { readonly ids?: string },
   read: (ids: readonly string[]) => Promise<readonly Row[]>,
 ) {

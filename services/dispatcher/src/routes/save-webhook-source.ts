@@ -48,7 +48,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
     const stored = await inTurn(ctx, organizationId, () => findForSave(ctx, save, query.version))
     if (query.version !== undefined && query.version !== (stored?.source.version ?? 0))
-      return answerToLostSave(ctx, save, stored)
+      return responseToLostSave(ctx, save, stored)
     assertStoredSecretMayTravel(input, stored?.source)
     // An absent secret keeps the stored one, so the verification request carries that.
     const signingSecret =
@@ -137,7 +137,7 @@ async function write(ctx: DispatcherContext, save: Save, stored: WebhookSourceOu
     case 'name_taken':
       throw refusalOf(saved.kind, 'webhook source')
     case 'changed_meanwhile':
-      return answerToLostSave(ctx, save, await findStored(ctx, save))
+      return responseToLostSave(ctx, save, await findStored(ctx, save))
     default:
       return saved satisfies never
   }
@@ -158,13 +158,13 @@ async function writeSettings(ctx: DispatcherContext, save: Save, stored: Webhook
   const { approval = stored.approval } = input
   const settings = { approval, version: stored.version }
   const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, settings, by)
-  if (saved.kind !== 'saved') return answerToLostSave(ctx, save, await findStored(ctx, save))
+  if (saved.kind !== 'saved') return responseToLostSave(ctx, save, await findStored(ctx, save))
   if (saved.source.version !== stored.version) ctx.changeNotices.add(organizationId, 'webhook_sources')
   return { status: 200, body: saved.source }
 }
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */
-function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebhookSource | null): OperationResponse {
+function responseToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebhookSource | null): OperationResponse {
   const { approval = winner?.source.approval } = save.input
   if (winner && approval === winner.source.approval && isConfirmed(ctx, save, winner))
     return { status: 200, body: winner.source }

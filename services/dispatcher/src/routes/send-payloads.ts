@@ -25,13 +25,13 @@ export function sendPayloads(ctx: DispatcherContext) {
       const parent = readTraceContext(trace as Readonly<Record<string, string>>)
       return ctx.tracing.trace({ name: 'sendPayload', kind: 'server', attributes: {}, parent }, async (span) => {
         const requestId = requestIdFrom(request_id)
-        const answer = await send({ params: { delivery_id }, body, requestId, trace: span.context })
-        span.set({ 'http.response.status_code': answer.status })
-        if (answer.status >= 500) span.fail(String(answer.status))
-        if (answer.status !== 200) {
-          ctx.logger.info({ request_id: requestId, delivery_id, status: answer.status }, 'delivery.refused')
+        const response = await send({ params: { delivery_id }, body, requestId, trace: span.context })
+        span.set({ 'http.response.status_code': response.status })
+        if (response.status >= 500) span.fail(String(response.status))
+        if (response.status !== 200) {
+          ctx.logger.info({ request_id: requestId, delivery_id, status: response.status }, 'delivery.refused')
         }
-        return toLine(index, answer)
+        return toLine(index, response)
       })
     }),
   })

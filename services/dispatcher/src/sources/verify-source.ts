@@ -16,7 +16,7 @@ import { isRedactable, REDACTED } from '../deliveries/redact.ts'
 import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
 import { inTurn } from './in-turn.ts'
 
-/** Shorter than a payload's: a person waits for the answer to a save. */
+/** Shorter than a payload's: a person waits for the response to a save. */
 const SLOT_WAIT_MS = 5_000
 
 export interface VerificationRequest {

@@ -63,7 +63,7 @@ function checkPermission(res: Response, { isSuspended, scopes }: Principal, oper
   )
 }
 
-/** Together with a handler's 3 s, this keeps every answer within 5 s (contract README, "Errors"). */
+/** Together with a handler's 3 s, this keeps every response within 5 s (contract README, "Errors"). */
 const LOOK_UP_TIMEOUT_MS = 2_000
 const BEARER = /^bearer +([^ ]+)$/i
 const FAILED_POLICY = 'failed-authentications'

@@ -45,7 +45,7 @@ export function createRateLimits(options: {
     /** Takes back a count. Best effort: a store that is unavailable keeps it until the window ends. */
     giveBack: (policy: RatePolicy, name: string, state: LimitState) => limiter?.giveBack(`${policy}:${name}`, state),
     /**
-     * Adds the headers of draft-ietf-httpapi-ratelimit-headers-10 to the answer: `r` is what is left, `t` the seconds
+     * Adds the headers of draft-ietf-httpapi-ratelimit-headers-10 to the response: `r` is what is left, `t` the seconds
      * until the reset. `state` is undefined without a limit.
      * @throws ApiError 429 with `Retry-After` when the limit is exceeded.
      */

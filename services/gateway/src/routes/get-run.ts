@@ -29,30 +29,30 @@ function waitForEnd(
 ): void {
   // Its time is the caller's wish, so it has its own row in the metrics.
   res.locals.operationId = 'waitForRun'
-  const answer = (body: string): void => {
+  const respond = (body: string): void => {
     const { requestId, responseHeaders: headers } = res.locals
     void writeJson(res, { status: 200, body, requestId, headers })
   }
-  const answerLate = async (ended?: PublicRunOut): Promise<void> => {
+  const respondLate = async (ended?: PublicRunOut): Promise<void> => {
     try {
       // The key may have been revoked while the request waited.
       await authorizeAgain(ctx)(res.req, res, OPERATIONS.getRun)
       const latest = ended ?? (await ctx.runWaits.read(wait.organizationId, wait.runId))
       // As it was, if it was deleted meanwhile, or the database is unavailable or too slow.
-      answer(latest ? JSON.stringify(latest) : text)
+      respond(latest ? JSON.stringify(latest) : text)
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) return sendError(res, error)
       ctx.logger.warn({ task: 'read a run for which a request waited', error: describeError(error) }, 'task.failed')
       // Nothing that was read since: it is unknown whether the key may still read it.
-      answer(text)
+      respond(text)
     }
   }
   const forget = ctx.runWaits.add({
     ...wait,
-    onOver: (over) => (over === 'closing' ? answer(text) : void answerLate(over === 'time' ? undefined : over)),
+    onOver: (over) => (over === 'closing' ? respond(text) : void respondLate(over === 'time' ? undefined : over)),
   })
   if (forget) onceClosed(res, forget)
-  else void answerLate()
+  else void respondLate()
 }
 
 /** `GET /v1/sessions/{session_id}`: 404 for a missing session and for one of another organization. */

@@ -9,7 +9,7 @@ test('an organization has at most as many pages under way as slots, until they h
   const reads: string[] = []
   const list = listWorkflows({
     pageSlots: new InFlightLimiter({ ...limits, perKey: 2 }),
-    // A page that fails holds its slot until its answer has been sent too.
+    // A page that fails holds its slot until its response has been sent too.
     listSlots: {
       run: async (organizationId: string) => {
         reads.push(organizationId)

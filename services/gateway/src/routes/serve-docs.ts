@@ -12,11 +12,11 @@ const DOCUMENT_PATH = '/v1/openapi.json'
  * answer the page to browsers; to other callers they are unknown paths, as the contract has it.
  */
 export function serveDocs({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHandler {
-  const answerDocument = serveOpenApi(describePublicApi, apiUrl)
-  const answerPage = serveReference(() => createPublicReference(apiUrl))
+  const sendDocument = serveOpenApi(describePublicApi, apiUrl)
+  const sendPage = serveReference(() => createPublicReference(apiUrl))
   return (req, res, next) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
-    if (isRead && req.path === DOCUMENT_PATH) answerDocument(req, res, next)
-    else answerPage(req, res, next)
+    if (isRead && req.path === DOCUMENT_PATH) sendDocument(req, res, next)
+    else sendPage(req, res, next)
   }
 }

@@ -43,14 +43,14 @@ export function createRunWaits(db: Db, logger: Logger) {
   async function poll(): Promise<void> {
     if (waits.size === 0) return
     const ended = (await findEndedRuns(db, [...waits.keys()])).values()
-    const answerRest = async () => {
-      for (const runId of ended) await answer(runId)
+    const endRest = async () => {
+      for (const runId of ended) await endWaits(runId)
     }
-    await Promise.all(Array.from({ length: READS_AT_ONCE }, answerRest))
+    await Promise.all(Array.from({ length: READS_AT_ONCE }, endRest))
   }
 
   /** One read for all requests that wait for the same run. */
-  async function answer(runId: string): Promise<void> {
+  async function endWaits(runId: string): Promise<void> {
     const ofRun = waits.get(runId)
     // The last one was closed meanwhile.
     if (!ofRun) return

@@ -20,7 +20,7 @@ interface WorkflowDocumentsOptions {
   /** Most bytes of one cached document. */
   maxDocumentBytes?: number
   /** Called with the number of documents that came from memory or from the database. */
-  onAnswer?: (from: 'memory' | 'database', count: number) => void
+  onRead?: (from: 'memory' | 'database', count: number) => void
 }
 
 /** JSON text in parts, of which several documents share the large ones. */
@@ -56,7 +56,7 @@ const QUEUE_TIMEOUT_MS = 2_500
  * The users of an organization are cached once for all its `company_wide` workflows: with 4,000 users, they were 300 kB
  * of each.
  */
-export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: WorkflowDocumentsOptions) {
+export function createWorkflowDocuments({ db, onRead = () => {}, ...limits }: WorkflowDocumentsOptions) {
   const cache = createCache(limits)
   const findVersion = batchLookUps((lookUps) => findWorkflowVersions(db, lookUps), {
     maxSize: MAX_VERSIONS_PER_STATEMENT,
@@ -74,8 +74,8 @@ export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: 
   ): Promise<readonly (JsonParts | null)[]> => {
     const cached = listed.map(({ id, version }) => cache.find(organizationId, id, version))
     const missing = listed.filter((_workflow, index) => cached[index] === undefined)
-    onAnswer('memory', listed.length - missing.length)
-    onAnswer('database', missing.length)
+    onRead('memory', listed.length - missing.length)
+    onRead('database', missing.length)
     const lookUps = missing.map(({ id }) => ({ organizationId, workflowId: id }))
     const found = (lookUps.length === 0 ? [] : await findWorkflows(db, lookUps, cache.users)).values()
     return cached.map((json, index) => {
@@ -92,7 +92,7 @@ export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: 
       const version = await findVersion(lookUp)
       if (version === null) return null
       const cached = cache.find(organizationId, workflowId, version)
-      onAnswer(cached ? 'memory' : 'database', 1)
+      onRead(cached ? 'memory' : 'database', 1)
       if (cached) return cached
       const document = await findDocument(lookUp)
       return document && cache.add(organizationId, workflowId, document)

@@ -54,12 +54,12 @@ export interface Repeat {
 /** The way of a call to the dispatcher: by HTTP, or in the same process. */
 export interface DispatcherTransport {
   /** Makes one call. A rejection means that the dispatcher may not have got it. */
-  send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer>
-  lookUp(lookup: OutgoingLookup, signal: AbortSignal): Promise<DispatcherAnswer>
+  send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherResponse>
+  lookUp(lookup: OutgoingLookup, signal: AbortSignal): Promise<DispatcherResponse>
   close(): Promise<void>
 }
 
-export interface DispatcherAnswer {
+export interface DispatcherResponse {
   readonly status: number
   /** The parsed body; undefined when it was no JSON. */
   readonly body: unknown
@@ -160,11 +160,11 @@ export function createDispatcherClient(options: {
   }
 }
 
-function readLookupResponse(answer: DispatcherAnswer): LookupCallOut | Repeat {
-  const { status, body } = answer
+function readLookupResponse(response: DispatcherResponse): LookupCallOut | Repeat {
+  const { status, body } = response
   if (status === 200) return body as LookupCallOut
-  const response = readResponse(answer)
-  if ('repeat' in response) return response
+  const result = readResponse(response)
+  if ('repeat' in result) return result
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const text = error?.message ?? 'The look-up cannot be called.'
   return { ok: false, status: null, text, bytes: 0, is_cut_off: false, duration_ms: 0 }
@@ -177,10 +177,10 @@ function toUnavailable(error: unknown): Repeat {
 }
 
 /**
- * Reads an answer of the dispatcher; any body is a response of some kind.
+ * Reads a response of the dispatcher, which may have any body.
  * @throws what ends the run, or its stay at this runner.
  */
-export function readResponse({ status, body, journal: written }: DispatcherAnswer): DispatcherResult | Repeat {
+export function readResponse({ status, body, journal: written }: DispatcherResponse): DispatcherResult | Repeat {
   if (status === 200) {
     const { outcome, duration_ms: durationMs = null, ...sent } = toObject(body) as Partial<DeliveryOut>
     if (outcome === 'in_flight') return { repeat: 'busy', reason: 'the delivery is still in flight' }

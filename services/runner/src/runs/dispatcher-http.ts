@@ -10,7 +10,7 @@ import {
 import { batchCalls, type OperationCall } from '@workflow-service/service-kit'
 import { type Dispatcher, Pool } from 'undici'
 import type { RunnerConfig } from '../config.ts'
-import type { DispatcherAnswer, DispatcherTransport, OutgoingDelivery } from './dispatcher-client.ts'
+import type { DispatcherResponse, DispatcherTransport, OutgoingDelivery } from './dispatcher-client.ts'
 import { untilAborted } from './dispatcher-in-process.ts'
 
 /** The dispatcher responds soon after the payload's deadline; later than this the connection counts as broken. */
@@ -24,7 +24,7 @@ const REFUSED_TOGETHER = [400, 404, 422]
 
 /**
  * Creates the way to a dispatcher in another process. undici repeats no request by itself. The deliveries of one turn
- * of the event loop share a request, and each gets its answer as soon as the dispatcher has it.
+ * of the event loop share a request, and each gets its response as soon as the dispatcher has it.
  */
 export function createDispatcherHttp({
   dispatcherUrl,
@@ -53,9 +53,9 @@ export function createDispatcherHttp({
     path: string,
     { body, requestId, trace }: OperationCall,
     signal?: AbortSignal,
-  ): Promise<DispatcherAnswer> => {
+  ): Promise<DispatcherResponse> => {
     const headers = { 'x-request-id': requestId, ...toTraceHeaders(trace) }
-    return await readAnswer(await request(method, path, JSON.stringify(body), headers, signal))
+    return await readWhole(await request(method, path, JSON.stringify(body), headers, signal))
   }
   return {
     // The other deliveries of a request go on when one is no longer waited for.
@@ -68,27 +68,27 @@ export function createDispatcherHttp({
     close: () => pool.destroy(),
   }
 
-  /** Returns a promise of each answer, in the order of the deliveries. */
-  function sendTogether(batch: readonly SerializedDelivery[]): Promise<DispatcherAnswer>[] {
-    const answers = batch.map(() => Promise.withResolvers<DispatcherAnswer>())
-    readAnswers(batch, answers).catch((error: unknown) => {
-      for (const { reject } of answers) reject(error)
+  /** Returns a promise of each response, in the order of the deliveries. */
+  function sendTogether(batch: readonly SerializedDelivery[]): Promise<DispatcherResponse>[] {
+    const responses = batch.map(() => Promise.withResolvers<DispatcherResponse>())
+    readResponses(batch, responses).catch((error: unknown) => {
+      for (const { reject } of responses) reject(error)
     })
-    return answers.map(({ promise }) => promise)
+    return responses.map(({ promise }) => promise)
   }
 
-  async function readAnswers(
+  async function readResponses(
     batch: readonly SerializedDelivery[],
-    answers: readonly PromiseWithResolvers<DispatcherAnswer>[],
+    responses: readonly PromiseWithResolvers<DispatcherResponse>[],
   ): Promise<void> {
     const text = `{"deliveries":[${batch.map((each) => each.text).join()}]}`
     const response = await request('POST', '/internal/deliveries', text, { accept: 'application/x-ndjson' })
     if (response.statusCode !== 200) {
-      const answer = await readAnswer(response)
-      const isAlone = REFUSED_TOGETHER.includes(answer.status)
+      const whole = await readWhole(response)
+      const isAlone = REFUSED_TOGETHER.includes(whole.status)
       for (const [index, { delivery }] of batch.entries()) {
         const path = `/internal/deliveries/${delivery.params.delivery_id}`
-        answers[index]?.resolve(isAlone ? sendOwn('PUT', path, delivery) : answer)
+        responses[index]?.resolve(isAlone ? sendOwn('PUT', path, delivery) : whole)
       }
       return
     }
@@ -97,8 +97,8 @@ export function createDispatcherHttp({
       const lines = `${rest}${String(chunk)}`.split('\n')
       rest = lines.pop() ?? ''
       for (const line of lines) {
-        const { index, ...answer } = parseJson(line) as DeliveriesLine
-        answers[index]?.resolve(answer)
+        const { index, ...own } = parseJson(line) as DeliveriesLine
+        responses[index]?.resolve(own)
       }
     }
     throw Object.assign(new Error('The dispatcher has not answered each delivery.'), { code: 'ANSWER_MISSING' })
@@ -126,6 +126,6 @@ function toEntry({ params, body, requestId, trace }: OutgoingDelivery): Deliveri
   return { ...params, request_id: requestId, trace: toTraceHeaders(trace), body }
 }
 
-async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<DispatcherAnswer> {
+async function readWhole({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<DispatcherResponse> {
   return { status: statusCode, body: parseJson(await body.text()), journal: headers[RUN_JOURNAL_HEADER] }
 }

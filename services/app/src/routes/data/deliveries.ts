@@ -23,7 +23,7 @@ import { ApiError, byTime, notFound, orNotFound, pageResponse, toDate } from '@w
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { answerIds } from '../paging.ts'
+import { pageOfIds } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
 
@@ -35,7 +35,7 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
     query: AppRequestOf<'listAllDeliveries'>['query'],
     logId: string | null,
   ): Promise<AppAnswer<'listAllDeliveries'>> =>
-    (await answerIds(query, (ids) => findVisibleDeliveries(db, viewer, logId, ids))) ??
+    (await pageOfIds(query, (ids) => findVisibleDeliveries(db, viewer, logId, ids))) ??
     (await pageResponse(query, DELIVERIES, (page) =>
       listVisibleDeliveries(db, viewer, { ...toDeliveryFilter(query), kind: query.kind, ...page }),
     ))
@@ -72,12 +72,12 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
 
   return {
     listDeliveries: async ({ principal, params: { source_id: sourceId }, query }) => {
-      const answer = await list(principal, { ...query, source_id: sourceId }, sourceId)
-      const isEmpty = query.ids === undefined && answer.data.length === 0
+      const response = await list(principal, { ...query, source_id: sourceId }, sourceId)
+      const isEmpty = query.ids === undefined && response.data.length === 0
       if (isEmpty && !(await hasWebhookSourceLog(db, principal.organizationId, sourceId))) {
         throw notFound('Webhook source')
       }
-      return answer
+      return response
     },
     listAllDeliveries: ({ principal, query }) => list(principal, query, null),
     getDelivery: ({ principal, params }) => readDelivery(db, principal, params.delivery_id),

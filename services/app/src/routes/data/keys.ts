@@ -12,7 +12,7 @@ import { ApiError, byTime, notFound, toDate } from '@workflow-service/service-ki
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { toInternal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerRows, timeOf } from '../paging.ts'
+import { pageOfRows, timeOf } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 
@@ -24,7 +24,7 @@ export function keyHandlers({ db, dispatcher, changeNotices }: AppServiceContext
   const readModelKeys = async (organizationId: string) => ({ data: await listModelKeys(db, organizationId) })
   return {
     listApiKeys: ({ principal, query }) =>
-      answerRows(query, API_KEYS, timeOf, (page) => listApiKeys(db, principal.organizationId, page)),
+      pageOfRows(query, API_KEYS, timeOf, (page) => listApiKeys(db, principal.organizationId, page)),
     createApiKey: async (request) => {
       const { organizationId } = request.principal
       const { id, name, scopes, expires_at: expiresAt } = request.body

@@ -20,7 +20,7 @@ import {
 import { ApiError, byTime, notFound, orNotFound, pageResponse, toDate } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerIds, answerRows, BY_NUMBER, timeOf } from '../paging.ts'
+import { BY_NUMBER, pageOfIds, pageOfRows, timeOf } from '../paging.ts'
 
 const RUNS = byTime('runs')
 const SESSIONS = byTime('sessions')
@@ -33,7 +33,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
     listRuns: async ({ principal, query }) => {
       const { status, search, workflow_id: workflowId, session_id: sessionId, needs_attention: needsAttention } = query
       const filter = { status, workflowId, needsAttention, since: toDate(query.since), until: toDate(query.until) }
-      const named = await answerIds(query, (ids) => findVisibleRuns(db, principal, ids))
+      const named = await pageOfIds(query, (ids) => findVisibleRuns(db, principal, ids))
       if (named) return named
       if (await needsSearch(db, principal.organizationId, { ...filter, search, sessionId })) {
         return await pageResponse(query, RUNS, async (page) => {
@@ -42,7 +42,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
         })
       }
       if (sessionId === undefined) {
-        return await answerRows(query, RUNS, timeOf, (page) => listVisibleRuns(db, principal, { ...filter, ...page }))
+        return await pageOfRows(query, RUNS, timeOf, (page) => listVisibleRuns(db, principal, { ...filter, ...page }))
       }
       return await pageResponse(query, BY_NUMBER, (page) =>
         listRunsOfSession(db, principal, sessionId, { ...filter, ...page }),
@@ -74,7 +74,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
     listSessions: async ({ principal, query }) => {
       const isOpen = query.state === undefined ? undefined : query.state === 'open'
       return (
-        (await answerIds(query, (ids) => findSessions(db, principal, ids))) ??
+        (await pageOfIds(query, (ids) => findSessions(db, principal, ids))) ??
         (await pageResponse(query, SESSIONS, (page) => listSessions(db, principal, { isOpen, ...page })))
       )
     },

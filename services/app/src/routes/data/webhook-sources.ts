@@ -14,7 +14,7 @@ import { type Principal, toInternal } from '../../auth/principal.ts'
 import { countEndpointRequest } from '../../endpoint-quota.ts'
 import { type AppHandlers, type AppRequestOf, changedMeanwhile } from '../app-handlers.ts'
 
-/** Workflows that name a source, in one answer. */
+/** Workflows that name a source, in one response. */
 const MAX_WORKFLOWS = 20
 
 /**

@@ -16,7 +16,7 @@ import { authenticate, notSignedIn } from '../../auth/authorize.ts'
 import { readCookie, SIGN_IN_COOKIE, signInCookie, setCookie } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
-import { AnswerWithHeaders, type AppHandlers } from '../app-handlers.ts'
+import { type AppHandlers, ResponseWithHeaders } from '../app-handlers.ts'
 
 /** Handlers of the person who is signed in. */
 export function meHandlers(ctx: AppServiceContext) {
@@ -33,7 +33,7 @@ export function meHandlers(ctx: AppServiceContext) {
     },
     signOut: async (request) => {
       await endSignIn(ctx.db, request.principal.signInId, request)
-      return new AnswerWithHeaders({ 'Set-Cookie': setCookie(SIGN_IN_COOKIE, '', 0) })
+      return new ResponseWithHeaders({ 'Set-Cookie': setCookie(SIGN_IN_COOKIE, '', 0) })
     },
     changePassword: async (request) => {
       const { principal, body } = request
@@ -71,9 +71,9 @@ export function meHandlers(ctx: AppServiceContext) {
   } satisfies Partial<AppHandlers>
 }
 
-/** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
-export async function answerSignedIn(ctx: AppServiceContext, token: string) {
-  return new AnswerWithHeaders({ 'Set-Cookie': signInCookie(token) }, await toMe(ctx, await authenticate(ctx, token)))
+/** Returns the response to a request that has signed a person in: who that is, and the cookie. */
+export async function signedInResponse(ctx: AppServiceContext, token: string) {
+  return new ResponseWithHeaders({ 'Set-Cookie': signInCookie(token) }, await toMe(ctx, await authenticate(ctx, token)))
 }
 
 async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> {

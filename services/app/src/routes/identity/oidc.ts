@@ -13,7 +13,7 @@ import type { AppServiceContext } from '../../app-service-context.ts'
 import { readCookie, signInCookie, setCookie } from '../../auth/cookie.ts'
 import type { Visitor } from '../../auth/principal.ts'
 import type { OidcConfig } from '../../config.ts'
-import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
+import { type AppHandlers, type AppRequestOf, ResponseWithHeaders } from '../app-handlers.ts'
 
 const ATTEMPT_COOKIE = '__Host-oidc'
 /** Browsers drop a cookie of more than 4,096 bytes. */
@@ -34,7 +34,7 @@ interface Attempt {
 /** What the sign-in page explains. */
 type OidcProblem = 'oidc_unavailable' | 'oidc_failed' | 'oidc_not_invited'
 
-/** Handlers of the sign-in with OpenID Connect. The browser navigates here, so every answer leads to a page. */
+/** Handlers of the sign-in with OpenID Connect. The browser navigates here, so every response leads to a page. */
 export function oidcHandlers(ctx: AppServiceContext) {
   const redirectUri = `${ctx.config.appUrl}/app/oidc/callback`
   const connect = ctx.config.oidc && connector(ctx.config.oidc)
@@ -166,7 +166,7 @@ async function acceptWithIdentity(
 }
 
 function redirectTo(location: string, cookies: readonly string[]) {
-  return new AnswerWithHeaders<void>({ Location: location, 'Set-Cookie': cookies })
+  return new ResponseWithHeaders<void>({ Location: location, 'Set-Cookie': cookies })
 }
 
 /**

@@ -11,8 +11,8 @@ import { invalidFields, orNotFound, toDate } from '@workflow-service/service-kit
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
-import { AnswerWithHeaders, type AppHandlers, changedMeanwhile } from '../app-handlers.ts'
-import { answerIds, answerRows, BY_ID } from '../paging.ts'
+import { type AppHandlers, changedMeanwhile, ResponseWithHeaders } from '../app-handlers.ts'
+import { BY_ID, pageOfIds, pageOfRows } from '../paging.ts'
 
 /** Handlers of the organization and its audit log. */
 export function organizationHandlers(ctx: AppServiceContext) {
@@ -46,7 +46,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
       }
       assertConfirmed(principal)
       await deleteOrganization(ctx.db, request)
-      return new AnswerWithHeaders({ 'Set-Cookie': setCookie(SIGN_IN_COOKIE, '', 0) })
+      return new ResponseWithHeaders({ 'Set-Cookie': setCookie(SIGN_IN_COOKIE, '', 0) })
     },
     listAuditEvents: async ({ principal, query }) => {
       const { action, actor_id: actorId, target_id: targetId } = query
@@ -55,7 +55,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
         listAuditEvents(ctx.db, principal.organizationId, { ...filter, limit, before })
       const named = (ids: readonly string[]) =>
         listAuditEvents(ctx.db, principal.organizationId, { ids, limit: ids.length })
-      return (await answerIds(query, named)) ?? (await answerRows(query, BY_ID, ({ id }) => id, list))
+      return (await pageOfIds(query, named)) ?? (await pageOfRows(query, BY_ID, ({ id }) => id, list))
     },
   } satisfies Partial<AppHandlers>
 }

@@ -21,8 +21,8 @@ import type { AppServiceContext } from '../../app-service-context.ts'
 import { readCookie, setCookie, SIGN_IN_COOKIE, TRIAL_COOKIE } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
-import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
-import { answerSignedIn } from './me.ts'
+import { type AppHandlers, type AppRequestOf, ResponseWithHeaders } from '../app-handlers.ts'
+import { signedInResponse } from './me.ts'
 
 type VisitorRequest = Pick<AppRequestOf<'signIn'>, 'principal' | 'requestId'>
 
@@ -35,14 +35,14 @@ export function signInHandlers(ctx: AppServiceContext) {
     }),
     tryCookie: ({ principal }) => {
       const isKept = readCookie(principal.cookies, TRIAL_COOKIE) !== undefined
-      return new AnswerWithHeaders({ 'Set-Cookie': setCookie(TRIAL_COOKIE, '1', 60) }, { is_kept: isKept })
+      return new ResponseWithHeaders({ 'Set-Cookie': setCookie(TRIAL_COOKIE, '1', 60) }, { is_kept: isKept })
     },
     signIn: async (request) => {
       const { email, password } = request.body
       const account = await checkAccount(ctx, request, email, password)
       const token = account.entrance && (await signIn(ctx.db, account, account.entrance, 'password', request))
       if (token === undefined) throw signInFailed()
-      return await answerSignedIn(ctx, token)
+      return await signedInResponse(ctx, token)
     },
     openLink: async ({ body }) => {
       const { kind, organizationName, user, newEmail, expiresAt } = await findLink(ctx, body.token)
@@ -195,7 +195,7 @@ async function signInWithLink(
   ctx.changeNotices.add(organizationId, 'users')
   const token = await signIn(ctx.db, { id, name }, { id: organizationId, userId }, 'link', request)
   if (token === undefined) throw signInFailed()
-  return await answerSignedIn(ctx, token)
+  return await signedInResponse(ctx, token)
 }
 
 async function findLink(ctx: AppServiceContext, token: string, kind?: OneTimeLink['kind']): Promise<OneTimeLink> {

@@ -12,13 +12,13 @@ import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { assertConfirmed, type Principal } from '../../auth/principal.ts'
 import { type AppHandlers, changedMeanwhile } from '../app-handlers.ts'
-import { answerRows, BY_EMAIL } from '../paging.ts'
+import { BY_EMAIL, pageOfRows } from '../paging.ts'
 
 export function userHandlers(ctx: AppServiceContext) {
   const changed = ({ organizationId }: Principal): void => ctx.changeNotices.add(organizationId, 'users', 'workflows')
   return {
     listUsers: ({ principal, query }) =>
-      answerRows(
+      pageOfRows(
         query,
         BY_EMAIL,
         ({ email }) => email,

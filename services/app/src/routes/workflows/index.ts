@@ -38,7 +38,7 @@ import { exportManifest, ManifestTooLargeError } from '@workflow-service/databas
 import { ApiError, byTime, invalidFields, orNotFound, pageResponse } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerIds } from '../paging.ts'
+import { pageOfIds } from '../paging.ts'
 import { checkContent, checkStoredWorkflow, checkUnsavedRules } from './check-workflow.ts'
 import { assertVisible, editHandler } from './edit-workflow.ts'
 import { startHandlers } from './start-workflow.ts'
@@ -62,7 +62,7 @@ export function workflowsHandlers(ctx: AppServiceContext) {
     ...caseHandlers(ctx),
     ...startHandlers(ctx),
     listWorkflows: async ({ principal, query }) =>
-      (await answerIds(query, (ids) => findWorkflowRows(db, principal, ids))) ??
+      (await pageOfIds(query, (ids) => findWorkflowRows(db, principal, ids))) ??
       (await pageResponse(query, WORKFLOWS, (page) =>
         listWorkflowRows(db, principal, { search: query.search ?? '', ...page }),
       )),
