@@ -89,7 +89,7 @@ const MIN_WAIT_MS = 1000
 
 const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
 
-/** What the headers of an answer said of each result; results themselves have the documented fields only. */
+/** What the headers of a response said of each result; results themselves have the documented fields only. */
 const facts = new WeakMap<object, Omit<Received, 'value'>>()
 
 /** What a call resolves with. */

@@ -13,7 +13,7 @@ export interface ApiRequest {
   readonly fetch: Fetch
   readonly method: 'GET' | 'POST'
   readonly url: string
-  /** Whether an answer with the status of a success has the body of one. */
+  /** Whether a response with the status of a success has the body of one. */
   readonly isExpected: (body: Record<string, unknown>) => boolean
   readonly headers: Record<string, string>
   readonly body?: string
@@ -54,14 +54,14 @@ export interface Hooks {
   onAnswer?: ((answer: ReceivedAnswer) => void) | undefined
 }
 
-/** What a call resolves with, and what the headers of its answer said. */
+/** What a call resolves with, and what the headers of its response said. */
 export interface Received {
   readonly value: unknown
   readonly requestId: string | null
   readonly rateLimit: RateLimit | null
 }
 
-/** The service's own transient answers, and those of a proxy that does not reach it. 409 is final. */
+/** The service's own transient responses, and those of a proxy that does not reach it. 409 is final. */
 const RETRIED_STATUSES = new Set([429, 500, 502, 503, 504])
 
 const FIRST_DELAY_MS = 500
@@ -70,9 +70,9 @@ const MAX_DELAY_MS = 8000
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Sends the request, and again after a connection error, a time-out or a transient answer, with growing, random delays
- * of at least `Retry-After`. Gives up after `maxRetries`, or if the next delay would not fit into `totalTimeoutMs`.
- * Rejects with the last attempt's error.
+ * Sends the request, and again after a connection error, a time-out or a transient response, with growing, random
+ * delays of at least `Retry-After`. Gives up after `maxRetries`, or if the next delay would not fit into
+ * `totalTimeoutMs`. Rejects with the last attempt's error.
  */
 export async function sendRequest(request: ApiRequest): Promise<Received> {
   const { method, url, idempotencyKey, timeoutMs, totalTimeoutMs, signal } = request
@@ -80,24 +80,24 @@ export async function sendRequest(request: ApiRequest): Promise<Received> {
   for (let attempts = 1; ; attempts += 1) {
     const facts: CallFacts = { idempotencyKey, attempts: signal?.aborted ? attempts - 1 : attempts }
     const remainingMs = endsAt - performance.now()
-    let answer: Answer | undefined
+    let response: AttemptResponse | undefined
     let result: Received | ApiError | ConnectionError | AbortError
     const sent: SentRequest = { method, url, attempt: attempts, idempotencyKey }
     const sentAt = performance.now()
     const isSent = !signal?.aborted
     if (isSent) void call(request.onRequest, sent)
     try {
-      answer = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
+      response = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
       const limit = timeoutMs < remainingMs ? `timeoutMs, ${timeoutMs}` : `totalTimeoutMs, ${totalTimeoutMs}`
-      result = answer
-        ? readAnswer(request, answer, facts)
+      result = response
+        ? readResponse(request, response, facts)
         : new TimeoutError(`${method} ${url} was not answered in time (${limit} ms).`, facts)
     } catch (cause) {
       result = signal?.aborted
         ? new AbortError(`${method} ${url} was aborted.`, facts, { cause })
         : new ConnectionError(`${method} ${url} failed: ${describe(cause)}`, facts, { cause })
     }
-    const { status = null, requestId = null, rateLimit = null } = answer ?? {}
+    const { status = null, requestId = null, rateLimit = null } = response ?? {}
     const error = result instanceof Error ? result : null
     if (isSent)
       void call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error })
@@ -122,7 +122,7 @@ async function call<Event>(hook: ((event: Event) => unknown) | undefined, event:
   }
 }
 
-type Answer = Awaited<ReturnType<typeof attempt>>
+type AttemptResponse = Awaited<ReturnType<typeof attempt>>
 
 async function attempt({ fetch, url, method, headers, body }: ApiRequest, signal: AbortSignal) {
   const response = await fetch(url, { method, headers, ...(body && { body }), redirect: 'manual', signal })
@@ -170,9 +170,9 @@ export async function pause(ms: number, signal: AbortSignal | undefined): Promis
 }
 
 /** Anything but the documented success and error of the operation is `unexpected_answer`. */
-function readAnswer(
+function readResponse(
   { method, url, isExpected }: ApiRequest,
-  { status, text, requestId, rateLimit, retryAfter }: Answer,
+  { status, text, requestId, rateLimit, retryAfter }: AttemptResponse,
   facts: CallFacts,
 ): Received | ApiError {
   const value = parseObject(text)

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
-import { type AppAnswer, RESEND_IDS_MAX } from '@workflow-service/contract'
+import { type AppResponseBody, RESEND_IDS_MAX } from '@workflow-service/contract'
 import { AUDIT_ACTIONS, newId, recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
@@ -397,7 +397,7 @@ test('at most 1,000 of the payloads that a list shows are sent again at once, an
   const ids = Array.from({ length: RESEND_IDS_MAX + 1 }, () => newId())
   await page.route('**/app/deliveries?*', async (route) => {
     const response = await route.fetch()
-    const list = (await response.json()) as AppAnswer<'listAllDeliveries'>
+    const list = (await response.json()) as AppResponseBody<'listAllDeliveries'>
     const payload = list.data.find(({ kind }) => kind === 'payload')
     await route.fulfill({ response, json: { ...list, data: ids.map((id) => ({ ...payload, id })) } })
   })

@@ -1,6 +1,6 @@
 /** Closed lists of values, and the pattern of an id. This module imports nothing, so that `wf` starts quickly. */
 
-/** The pattern of an id on the wire: hyphenated, any case. Answers use lower case. */
+/** The pattern of an id on the wire: hyphenated, any case. Responses use lower case. */
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** The permissions of an API key (contract README, "Authentication"). */

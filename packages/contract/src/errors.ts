@@ -2,7 +2,7 @@ import { Closed, Optional, type Static } from './schema/objects.ts'
 import { OpenEnum, Str } from './schema/values.ts'
 import { Type } from './schema/type.ts'
 
-/** The only statuses of an error answer of the public and the internal API (contract README, "Errors"). */
+/** The only statuses of an error response of the public and the internal API (contract README, "Errors"). */
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const
 /** Also that of a request to the application at a host that is not its own. */
 export type ErrorStatus = (typeof ERROR_STATUSES)[number] | 421
@@ -141,7 +141,7 @@ export const FieldError = Closed('FieldError', 'One field that failed validation
 })
 export type FieldError = Static<typeof FieldError>
 
-/** The `error` object of every error answer (contract README, "Errors"). */
+/** The `error` object of every error response (contract README, "Errors"). */
 export const ErrorBody = Closed('ErrorBody', 'What went wrong.', {
   code: ErrorCodeOf(PUBLIC_ERROR_CODES),
   message: Str('Human-readable; may change, so do not match on it.'),
@@ -155,7 +155,7 @@ export const ErrorBody = Closed('ErrorBody', 'What went wrong.', {
   ),
 })
 
-/** The body of every error answer, regardless of its status (contract README, "Errors"). */
+/** The body of every error response, regardless of its status (contract README, "Errors"). */
 export const ErrorResponse = Closed('ErrorResponse', 'The body of every error.', { error: ErrorBody })
 export type ErrorResponse = Static<typeof ErrorResponse>
 

@@ -114,7 +114,7 @@ export const RULE_EXPRESSION_MAX_LENGTH = 2_000
 
 /** A manifest that the application exports; `wf export` has no limit. */
 export const MANIFEST_EXPORT_MAX_BYTES = 10 * 1024 * 1024
-/** Field errors in one error answer. */
+/** Field errors in one error response. */
 export const ERROR_DETAILS_MAX = 100
 
 /** How long a one-time link of each kind can be used. */

@@ -1,10 +1,10 @@
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
-import type { AppAnswer, AppErrorBody, AppOperationId, AppRequest } from '@workflow-service/contract'
+import type { AppErrorBody, AppOperationId, AppRequest, AppResponseBody } from '@workflow-service/contract'
 
-/** An error answer of the application's API, or a request without an answer (status 0). */
+/** An error response of the application's API, or a request without a response (status 0). */
 export class AppError extends Error {
   readonly status: number
-  /** A code of the contract, `unreachable` without an answer, or `unexpected` for an answer in another shape. */
+  /** A code of the contract, `unreachable` without a response, or `unexpected` for one in another shape. */
   readonly code: string
   /** The message for each failing field. */
   readonly details: Readonly<Record<string, string>>
@@ -21,7 +21,7 @@ export class AppError extends Error {
   }
 }
 
-/** The words for an answer of what is between the page and the service, such as a proxy. */
+/** The words for a response of what is between the page and the service, such as a proxy. */
 function unexpectedText(status: number): string {
   if (status === 413) return 'This is too large to be sent (413). Make it shorter, then try again.'
   return `The server answered with status ${status}. ${status < 500 ? 'Ask your operator.' : 'Wait a moment, then try again.'}`
@@ -73,7 +73,7 @@ export async function call<Id extends AppOperationId>(
   id: Id,
   request: CallRequest<Id>,
   signal?: AbortSignal,
-): Promise<AppAnswer<Id>> {
+): Promise<AppResponseBody<Id>> {
   const { params, query, body } = request as {
     params?: Record<string, string>
     query?: Record<string, string | number | undefined>
@@ -99,9 +99,9 @@ export async function call<Id extends AppOperationId>(
       message: 'The server cannot be reached. Check your connection, then try again.',
     })
   })
-  if (response.status === 204) return undefined as AppAnswer<Id>
-  const answer: unknown = await response.json().catch(() => undefined)
-  if (response.ok && answer !== undefined) return answer as AppAnswer<Id>
+  if (response.status === 204) return undefined as AppResponseBody<Id>
+  const json: unknown = await response.json().catch(() => undefined)
+  if (response.ok && json !== undefined) return json as AppResponseBody<Id>
   const requestId = response.headers.get('x-request-id') ?? undefined
-  throw new AppError(response.status, { request_id: requestId, ...(answer as { error?: AppErrorBody })?.error })
+  throw new AppError(response.status, { request_id: requestId, ...(json as { error?: AppErrorBody })?.error })
 }

@@ -46,14 +46,14 @@ export function useEvents(): boolean {
       })
       source.addEventListener('error', () => {
         failures += 1
-        // The browser reconnects by itself after a lost connection, but not after an error answer.
+        // The browser reconnects by itself after a lost connection, but not after an error response.
         if (source?.readyState === EventSource.CLOSED) void reconnect(source)
         else setIsLost(failures > 1)
       })
     }
 
     /**
-     * Connects again after an error answer, which does not say whether it is the server's or the end of the sign-in.
+     * Connects again after an error response, which does not say whether it is the server's or the end of the sign-in.
      */
     async function reconnect(refused: EventSource) {
       const wasSignedOut = await renewEndedSignIn()

@@ -10,7 +10,7 @@ import {
   type UseQueryResult,
 } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import type { AppAnswer, AppOperationId, AppRequest, EventTopic } from '@workflow-service/contract'
+import type { AppOperationId, AppRequest, AppResponseBody, EventTopic } from '@workflow-service/contract'
 import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
 import { askForPassword } from './prompts.ts'
@@ -116,16 +116,16 @@ export function queryFor<Id extends AppOperationId>(id: Id, ...[request]: Reques
   return queryOptions({ queryKey: [id, sent] as const, queryFn: ({ signal }) => call(id, sent, signal) })
 }
 
-/** An answer that is being read, was read or has failed. */
+/** A response that is being read, was read or has failed. */
 export type Query<Data> = Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'>
 
-/** Reads with an operation and keeps the answer current. */
+/** Reads with an operation and keeps its response current. */
 export function useRead<Id extends AppOperationId>(id: Id, ...request: RequestArgument<Id>) {
   return useQuery(queryFor(id, ...request))
 }
 
 /** The signed-in person. Only below the application's layout, which waits for it. */
-export function useMe(): AppAnswer<'getMe'> {
+export function useMe(): AppResponseBody<'getMe'> {
   const { data } = useRead('getMe')
   if (!data) throw new Error('useMe is only available below the layout.')
   return data
@@ -147,7 +147,7 @@ export async function refresh(topics?: readonly EventTopic[]): Promise<void> {
 export async function callConfirmed<Id extends AppOperationId>(
   id: Id,
   ...[request]: RequestArgument<Id>
-): Promise<AppAnswer<Id>> {
+): Promise<AppResponseBody<Id>> {
   const sent = (request ?? {}) as CallRequest<Id>
   return await call(id, sent).catch(async (error: Error) => {
     void renewSignIn(error)
@@ -164,16 +164,16 @@ export async function callConfirmed<Id extends AppOperationId>(
 export async function mutate<Id extends AppOperationId>(
   id: Id,
   ...request: RequestArgument<Id>
-): Promise<AppAnswer<Id>> {
-  const answer = await callConfirmed(id, ...request)
+): Promise<AppResponseBody<Id>> {
+  const response = await callConfirmed(id, ...request)
   await queryClient.invalidateQueries()
-  return answer
+  return response
 }
 
 type Page<Row> = { data: Row[]; pagination: { next_cursor: string | null; has_more: boolean } }
-/** The operations that answer pages. */
-type ListId = { [Id in AppOperationId]: AppAnswer<Id> extends Page<unknown> ? Id : never }[AppOperationId]
-type RowOf<Id extends ListId> = AppAnswer<Id> extends Page<infer Row> ? Row : never
+/** The operations that respond with pages. */
+type ListId = { [Id in AppOperationId]: AppResponseBody<Id> extends Page<unknown> ? Id : never }[AppOperationId]
+type RowOf<Id extends ListId> = AppResponseBody<Id> extends Page<infer Row> ? Row : never
 
 /** Whether a row has ended, so that it is not read again. The rows of other lists change only by hand. */
 const HAS_ENDED: { readonly [Id in ListId]?: (row: RowOf<Id>) => boolean } = {
@@ -286,7 +286,7 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
   }
 }
 
-/** An answer with all rows at once, as a list for `DataList`. */
+/** A response with all rows at once, as a list for `DataList`. */
 export function toList<Row>(query: Query<{ data: Row[] }>): List<Row> {
   return {
     rows: query.data?.data ?? [],

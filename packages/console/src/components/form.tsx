@@ -32,7 +32,7 @@ interface Saved<Values> {
 }
 
 /**
- * The options of a form that edits a saved object, or makes a new one. `find` finds the object in the answer of a
+ * The options of a form that edits a saved object, or makes a new one. `find` finds the object in the response to a
  * conflict if that is a larger one.
  */
 export function editFormOptions<Of extends { version: string | null } | undefined, Values extends object, Current = Of>(

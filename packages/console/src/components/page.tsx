@@ -1,5 +1,5 @@
 import { Link, type LinkProps, useParams } from '@tanstack/react-router'
-import type { AppAnswer, AppOperationId } from '@workflow-service/contract'
+import type { AppOperationId, AppResponseBody } from '@workflow-service/contract'
 import { type ReactNode, useEffect, useId, useRef } from 'react'
 import { AppError, describeError, type Query, type RequestArgument, useRead } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
@@ -162,7 +162,7 @@ export function ErrorState(props: {
   return isPage ? <Page title={title}>{state}</Page> : state
 }
 
-/** Lines in place of what is being read. Appears after a moment, so that fast answers do not flicker. */
+/** Lines in place of what is being read. Appears after a moment, so that fast responses do not flicker. */
 export function Loading({ label = 'Loading' }: { label?: string }) {
   return (
     <div className="loading" role="status">
@@ -175,8 +175,8 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
 }
 
 /**
- * Shows a query's answer, or that it is being read or has failed. `isPage`: the answer makes the whole page, with its
- * heading.
+ * Shows a query's response, or that it is being read or has failed. `isPage`: the response makes the whole page, with
+ * its heading.
  */
 export function Loaded<Data>(props: { query: Query<Data>; isPage?: boolean; children: (data: Data) => ReactNode }) {
   const { data, error, refetch } = props.query
@@ -187,11 +187,11 @@ export function Loaded<Data>(props: { query: Query<Data>; isPage?: boolean; chil
 /** A page of one thing, read with an operation whose parameters are those of the URL. */
 export function pageOf<Id extends AppOperationId>(
   id: Id,
-  Details: (thing: AppAnswer<Id> & { id: string }) => ReactNode,
+  Details: (thing: AppResponseBody<Id> & { id: string }) => ReactNode,
 ) {
   return function ThingPage() {
     const request = [{ params: useParams({ strict: false }) }] as unknown as RequestArgument<Id>
-    const query = useRead(id, ...request) as Query<AppAnswer<Id> & { id: string }>
+    const query = useRead(id, ...request) as Query<AppResponseBody<Id> & { id: string }>
     return (
       <Loaded query={query} isPage>
         {(thing) => <Details key={thing.id} {...thing} />}

@@ -1,9 +1,9 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import type { IconName } from './icons.tsx'
 import { shortId } from './values.tsx'
 
-export type Kind = AppAnswer<'search'>['data'][number]['kind']
+export type Kind = AppResponseBody<'search'>['data'][number]['kind']
 
 /** The icon of each kind of thing, its name, and where it is shown. */
 export const THINGS: Record<Kind, readonly [IconName, string, (id: string) => LinkProps]> = {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { readAppConfig } from '@workflow-service/app'
 import { startDataApp } from '@workflow-service/app/test/data-fixtures'
 import { type AppCall, startTestApp, testEnv } from '@workflow-service/app/test/test-app'
-import type { AppAnswer, AppOperationId, AppRequest, Role } from '@workflow-service/contract'
+import type { AppOperationId, AppRequest, AppResponseBody, Role } from '@workflow-service/contract'
 import { type Database, newId } from '@workflow-service/database'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import { createCapturedLogger, startStubModelServer, triggerBody } from '@workflow-service/testkit'
@@ -16,7 +16,7 @@ export type Console = Awaited<ReturnType<typeof startConsole>>
 /** A person who is signed in. */
 export type SignedIn = Awaited<ReturnType<Console['signIn']>>
 
-type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
+type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppResponseBody<Id>>
 
 /** Nothing listens there: mails are not sent. */
 const MAIL = { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }

@@ -104,7 +104,7 @@ function completeRows<Rows extends Record<RouteId, Row>>(rows: Rows): Operations
   return Object.fromEntries(operations) as unknown as Operations<Rows>
 }
 
-/** A success with a body; by default, the description of the schema is that of the answer. */
+/** A success with a body; by default, the description of the schema is that of the response. */
 function ok<Schema extends TSchema>(schema: Schema, description = descriptionOf(schema)) {
   return { status: 200, schema, description } as const
 }
@@ -588,7 +588,7 @@ export const APP_OPERATIONS = completeRows({
   createApiKey: {
     access: 'admin',
     summary: 'Create an API key',
-    description: 'The answer holds the key, once.',
+    description: 'The response holds the key, once.',
     body: runs.CreateApiKeyIn,
     success: created(runs.NewApiKeyOut),
   },
@@ -665,5 +665,5 @@ export type AppRequest<Id extends AppOperationId> = {
   ]: SchemaOf<AppOperations[Id], Part>
 }
 
-/** What an operation answers; undefined without a body. */
-export type AppAnswer<Id extends AppOperationId> = SchemaOf<AppOperations[Id]['success'], 'schema'>
+/** The body of the response to an operation; undefined without one. */
+export type AppResponseBody<Id extends AppOperationId> = SchemaOf<AppOperations[Id]['success'], 'schema'>

@@ -20,7 +20,7 @@ export const SetupStateOut = Closed('SetupStateOut', 'What the sign-in page need
   has_oidc: Bool('Whether sign-in with OpenID Connect is configured.'),
 })
 export const CookieOut = Closed('CookieOut', 'Whether the browser keeps the cookie of a sign-in.', {
-  is_kept: Bool('The request had the cookie of an earlier answer.'),
+  is_kept: Bool('The request had the cookie of an earlier response.'),
 })
 export const SetUpIn = Closed('SetUpIn', 'The first owner of an organization.', {
   token: Token,

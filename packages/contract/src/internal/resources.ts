@@ -133,7 +133,7 @@ export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.'
 export type DeliveryIn = Static<typeof DeliveryIn>
 
 /**
- * The header of the answer to a payload with `journal`: what of it is in the database. `written`: the steps and the
+ * The header of the response to a payload with `journal`: what of it is in the database. `written`: the steps and the
  * result; `succeeded`: also the end of the run, and the session is released. Absent: nothing may be.
  */
 export const RUN_JOURNAL_HEADER = 'x-run-journal'
@@ -158,7 +158,7 @@ export const DeliveriesIn = Closed('DeliveriesIn', 'Payloads to send, each at mo
 })
 export type DeliveriesIn = Static<typeof DeliveriesIn>
 
-/** A line of the answer of `sendPayloads`. */
+/** A line of the response of `sendPayloads`. */
 export const DeliveriesLine = Closed('DeliveriesLine', 'The answer to one payload.', {
   index: Int('Which payload of the request; the first is 0.', { minimum: 0 }),
   status: Int('What `sendPayload` would answer.'),

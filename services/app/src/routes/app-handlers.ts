@@ -1,4 +1,4 @@
-import type { AppAnswer, AppOperationId, AppOperations } from '@workflow-service/contract'
+import type { AppOperationId, AppOperations, AppResponseBody } from '@workflow-service/contract'
 import type { LimitedByQuotas } from '@workflow-service/database'
 import {
   ApiError,
@@ -26,7 +26,7 @@ export class ResponseWithHeaders<Body> {
   }
 }
 
-type BodyOf<Id extends AppOperationId> = AppAnswer<Id> extends undefined ? void : AppAnswer<Id>
+type BodyOf<Id extends AppOperationId> = AppResponseBody<Id> extends undefined ? void : AppResponseBody<Id>
 type ResponseOf<Id extends AppOperationId> = BodyOf<Id> | ResponseWithHeaders<BodyOf<Id>> | StreamResponse
 
 /** A handler for each operation of the application's API. It returns the body of the operation's success. */

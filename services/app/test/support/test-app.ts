@@ -1,7 +1,7 @@
 import {
-  type AppAnswer,
   type AppErrorBody,
   type AppOperationId,
+  type AppResponseBody,
   compile,
   ERROR_CODES,
   type Role,
@@ -60,7 +60,7 @@ export interface AppResponse<Id extends AppOperationId> {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  readonly body: AppAnswer<Id>
+  readonly body: AppResponseBody<Id>
   readonly error: AppErrorBody
   /** The token of the session cookie that the answer sets; empty: the cookie is removed. */
   readonly cookie: string | undefined
@@ -214,7 +214,7 @@ async function callApp<Id extends AppOperationId>(
     status: response.status,
     headers: response.headers,
     text,
-    body: body as AppAnswer<Id>,
+    body: body as AppResponseBody<Id>,
     error: ((body ?? {}) as { error: AppErrorBody }).error,
     cookie,
   }

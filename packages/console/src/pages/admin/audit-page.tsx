@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { queryFor, useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
@@ -11,7 +11,7 @@ import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
 import { Time } from '../../components/status-and-time.tsx'
 import { CopyId, KeyValueList, shortId } from '../../components/values.tsx'
 
-type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]
+type AuditEvent = AppResponseBody<'listAuditEvents'>['data'][number]
 
 const KINDS = {
   'workflow.': 'Workflows',

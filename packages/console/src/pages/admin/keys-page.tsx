@@ -1,4 +1,4 @@
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { newId, useList, useMe, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
@@ -9,7 +9,7 @@ import { Notice } from '../../components/page.tsx'
 import { DAY_MS, StatusBadge, Time, useNow } from '../../components/status-and-time.tsx'
 import { CopyBox } from '../../components/values.tsx'
 
-type Key = AppAnswer<'listApiKeys'>['data'][number]
+type Key = AppResponseBody<'listApiKeys'>['data'][number]
 
 const LIFETIMES = { 30: '30 days', 90: '90 days', 365: '1 year', '': 'Never' }
 
@@ -88,7 +88,7 @@ function openNewKey(apiUrl: string | null) {
   })
 }
 
-function showKey({ name, key }: AppAnswer<'createApiKey'>, apiUrl: string | null) {
+function showKey({ name, key }: AppResponseBody<'createApiKey'>, apiUrl: string | null) {
   const url = `${apiUrl ?? 'https://your-api'}/v1/workflows`
   showOnce({
     title: `${name} is ready`,

@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { call, callConfirmed, invalid, queryClient, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
@@ -12,7 +12,7 @@ import { Table } from '../../components/table.tsx'
 import { reportTest } from '../../components/toast.ts'
 import { CopyId, fromMicros, KeyValueList, moneyText, toMicros } from '../../components/values.tsx'
 
-type Organization = AppAnswer<'getOrganization'>
+type Organization = AppResponseBody<'getOrganization'>
 
 export function OrganizationPage() {
   return (
@@ -179,7 +179,7 @@ const askToRemove = () =>
   })
 const sendTest = async () => reportTest(await mutate('testNoticeWebhook', {}))
 
-function NoticeDetails({ webhook, data }: AppAnswer<'getNotices'>) {
+function NoticeDetails({ webhook, data }: AppResponseBody<'getNotices'>) {
   const edit = () =>
     openForm({
       title: 'Webhook for notices',

@@ -1,4 +1,4 @@
-import type { AppAnswer, AppUserOut, Role } from '@workflow-service/contract'
+import type { AppResponseBody, AppUserOut, Role } from '@workflow-service/contract'
 import { newId, useList, useMe, mutate } from '../../api/index.ts'
 import type { Action } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
@@ -10,7 +10,7 @@ import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { toast, tryIt } from '../../components/toast.ts'
 import { CopyBox } from '../../components/values.tsx'
 
-type UserLinkOut = AppAnswer<'createUserLink'>
+type UserLinkOut = AppResponseBody<'createUserLink'>
 
 const ROLE_TEXTS: Record<Role, string> = { owner: 'Owner', admin: 'Admin', member: 'Member' }
 

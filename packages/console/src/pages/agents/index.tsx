@@ -1,4 +1,4 @@
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { call, invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -11,9 +11,9 @@ import { FullTime, Time } from '../../components/status-and-time.tsx'
 import { Table } from '../../components/table.tsx'
 import { CopyBox, LongText } from '../../components/values.tsx'
 
-type Instructions = AppAnswer<'getInstructions'>
+type Instructions = AppResponseBody<'getInstructions'>
 type Version = Instructions['versions'][number]
-type ModelKey = AppAnswer<'listModelKeys'>['data'][number]
+type ModelKey = AppResponseBody<'listModelKeys'>['data'][number]
 
 export function AgentsPage() {
   const isAdmin = useMe().role !== 'member'

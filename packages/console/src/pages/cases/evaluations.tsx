@@ -1,4 +1,4 @@
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { useState } from 'react'
 import { newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -15,8 +15,8 @@ import { CopyBox, KeyValueList, moneyText } from '../../components/values.tsx'
 import { errorText } from '../runs/run-list.tsx'
 import { useWorkflow } from '../workflows/use-workflow.ts'
 
-type Evaluation = AppAnswer<'listEvaluations'>['data'][number]
-type Result = AppAnswer<'getEvaluation'>['results'][number]
+type Evaluation = AppResponseBody<'listEvaluations'>['data'][number]
+type Result = AppResponseBody<'getEvaluation'>['results'][number]
 
 /** Starts evaluations of the cases, and shows the last ones. */
 export function Evaluations({ cases }: { cases: number }) {
@@ -69,7 +69,7 @@ function StartForm({ cases, onStarted }: { cases: number; onStarted: (id: string
   const params = { workflow_id: workflow.id }
   const models = useRead('listModels').data?.data ?? []
   const versions = useRead('listWorkflowVersions', { params }).data?.data ?? []
-  // Repeated with the same id, because its answer was lost, it tries nothing twice.
+  // Repeated with the same id, because its response was lost, it tries nothing twice.
   const [id, setId] = useState(newId)
   const form = useForm({
     values: { model: '', version_id: '', description: '', rules: '' },

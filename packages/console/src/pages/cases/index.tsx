@@ -1,4 +1,4 @@
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { CASES_MAX } from '@workflow-service/contract/limits'
 import { isJsonObject } from '@workflow-service/contract/payload-shape'
 import { useState } from 'react'
@@ -15,7 +15,7 @@ import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { useWorkflow } from '../workflows/use-workflow.ts'
 import { Evaluations } from './evaluations.tsx'
 
-type Case = AppAnswer<'getCase'>
+type Case = AppResponseBody<'getCase'>
 
 const NEW = 'new'
 

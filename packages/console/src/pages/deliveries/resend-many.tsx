@@ -1,5 +1,5 @@
 import { Link, type LinkProps, useNavigate } from '@tanstack/react-router'
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
 import { useEffect, useRef } from 'react'
 import { invalid, mutate, newId, useRead } from '../../api/index.ts'
@@ -109,7 +109,7 @@ export function RunningResends() {
 /** Payloads that are sent again together: how far it is, and a button that stops it. */
 export const ResendJobPage = pageOf('getResendJob', ResendJob)
 
-function ResendJob(job: AppAnswer<'getResendJob'>) {
+function ResendJob(job: AppResponseBody<'getResendJob'>) {
   const { id, status, total, done, not_sent: notSent, outcomes, finished_at: finishedAt } = job
   const isRunning = status === 'running'
   const wasRunning = useRef(isRunning)

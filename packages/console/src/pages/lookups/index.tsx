@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import type { AppAnswer, AppLookupOut, AppRequest } from '@workflow-service/contract'
+import type { AppLookupOut, AppRequest, AppResponseBody } from '@workflow-service/contract'
 import { useState } from 'react'
 import { call, invalid, mutate, newId, toList, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -95,7 +95,7 @@ function LookupDetails(lookup: AppLookupOut) {
 
 /** Calls a tool, as a run would. */
 function Test({ lookup: { id, tools } }: { lookup: AppLookupOut }) {
-  const [answer, setAnswer] = useState<AppAnswer<'testLookup'>>()
+  const [answer, setAnswer] = useState<AppResponseBody<'testLookup'>>()
   const names = Object.fromEntries(tools.map(({ name }) => [name, name]))
   const form = useForm({
     values: { tool: tools[0]?.name ?? '', arguments: '{}' },

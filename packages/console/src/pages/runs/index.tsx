@@ -1,4 +1,4 @@
-import type { AppAnswer, RunDetailOut } from '@workflow-service/contract'
+import type { AppResponseBody, RunDetailOut } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract/draft-rules'
 import { whyParked } from '@workflow-service/contract/parked-run'
 import { useState } from 'react'
@@ -123,7 +123,7 @@ function RunDetails(run: RunDetailOut) {
   )
 }
 
-type RunPrompts = AppAnswer<'getRunPrompts'>
+type RunPrompts = AppResponseBody<'getRunPrompts'>
 
 /** What the model was asked in a run, for admins: read when it is opened, since it is large. */
 function Prompts({ runId }: { runId: string }) {

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { type ReactNode, useEffect, useState } from 'react'
 import { AppError, call, queryClient, useRead } from '../../api/index.ts'
@@ -21,7 +21,7 @@ const PROVIDER_ERRORS: Record<string, string> = {
 
 const KEEPS_COOKIES = {
   queryKey: ['keepsCookies'],
-  // The first answer sets the cookie, which the second request then has.
+  // The first response sets the cookie, which the second request then has.
   queryFn: async () => (await call('tryCookie', {})).is_kept || (await call('tryCookie', {})).is_kept,
   staleTime: Infinity,
   retry: false,
@@ -63,7 +63,7 @@ function EntryPage({ title, intro, children }: { title: string; intro?: ReactNod
 function useEnter() {
   const navigate = useNavigate()
   const { next } = useSearch({ strict: false })
-  return async (request: () => Promise<AppAnswer<'getMe'>>) => {
+  return async (request: () => Promise<AppResponseBody<'getMe'>>) => {
     const me = await request()
     queryClient.clear()
     queryClient.setQueryData(['getMe', {}], me)
@@ -127,7 +127,7 @@ function ProviderLink({ next, label }: { next?: string | undefined; label: strin
 
 interface LinkProps {
   token: string
-  link: AppAnswer<'openLink'>
+  link: AppResponseBody<'openLink'>
 }
 
 /** The token is in the fragment, which is not sent to the server with the page. It has no escaped characters. */

@@ -24,7 +24,7 @@ function secretChoiceOf(source: AppWebhookSourceOut | undefined, secret: string)
   return secret ? 'set' : 'keep'
 }
 
-/** `secret`: that of a source which is made here. Also one whose answer was lost shows it once it is saved again. */
+/** `secret`: that of a source which is made here. Also one whose response was lost shows it once it is saved again. */
 const valuesOf = (source: AppWebhookSourceOut | undefined, secret = '') => ({
   name: source?.name ?? '',
   description: source?.description ?? '',
@@ -116,7 +116,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         return saved
       }
       const body = { ...toBody(typed), version: version || null }
-      // If the answer is lost, this is the secret that is stored.
+      // If the response is lost, this is the secret that is stored.
       if (!source) setCreated({ id, secret })
       const saved = await call('saveWebhookSource', { params, body }).catch((reason) => {
         throw toFieldError(reason)

@@ -1,4 +1,4 @@
-import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
+import type { AppResponseBody, WorkflowDetailOut } from '@workflow-service/contract'
 import { mutate, useMe, useRead } from '../../api/index.ts'
 import { RadioGroup, SelectField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
@@ -25,7 +25,7 @@ export function WorkflowAgentPage() {
 
 const MEDIA = { pdf: 'PDFs', image: 'images' }
 
-function AgentForm({ models }: { models: AppAnswer<'listModels'>['data'] }) {
+function AgentForm({ models }: { models: AppResponseBody<'listModels'>['data'] }) {
   const { id, agent } = useWorkflow()
   const isAdmin = useMe().role !== 'member'
   const form = useForm({

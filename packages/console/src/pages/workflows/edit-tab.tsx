@@ -44,7 +44,7 @@ export function NewWorkflowPage() {
     async save(values) {
       await mutate('createWorkflow', { body: { id, ...values } }).catch(async (error) => {
         if (!(error instanceof AppError && error.code === 'id_taken')) throw error
-        // The answer to an earlier attempt did not arrive: what was typed since then is an edit.
+        // The response to an earlier attempt did not arrive: what was typed since then is an edit.
         const params = { workflow_id: id }
         const { version } = await call('getWorkflow', { params })
         await mutate('saveWorkflow', { params, body: { ...values, version } })

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
+import type { AppResponseBody, WorkflowDetailOut } from '@workflow-service/contract'
 import { FILE_CONTENT_MAX_BYTES, FILE_MEDIA_CONTENT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { mediaTypeOf, readMediaContent } from '@workflow-service/contract/media-file'
 import { type ChangeEvent, useRef, useState } from 'react'
@@ -172,7 +172,7 @@ function DraftedRules({ runId, onClose }: { runId?: string; onClose: () => void 
   )
 }
 
-const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
+const valuesOf = (file: AppResponseBody<'getFile'> | undefined) => ({
   name: file?.name ?? '',
   path: file?.path.join('/') ?? '',
   content: file?.content ?? '',
@@ -180,7 +180,7 @@ const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
 
 /** Edits a file, or a new one. */
 function FileDrawer(props: {
-  file?: AppAnswer<'getFile'>
+  file?: AppResponseBody<'getFile'>
   /** The text to begin with of a `rules.yaml`. */
   rules?: string
   onSaved?: () => Promise<void>
@@ -241,7 +241,7 @@ function FileDrawer(props: {
 }
 
 /** A PDF or an image, which is replaced by deleting it and uploading another one. */
-function Media({ file: { name, path, content } }: { file: AppAnswer<'getFile'> }) {
+function Media({ file: { name, path, content } }: { file: AppResponseBody<'getFile'> }) {
   const { kind, mediaType } = mediaTypeOf(name)!
   const url = `data:${mediaType};base64,${content}`
   return (

@@ -1,4 +1,4 @@
-import type { AppAnswer } from '@workflow-service/contract'
+import type { AppResponseBody } from '@workflow-service/contract'
 import { useState } from 'react'
 import { mutate, toList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -12,7 +12,7 @@ import { FullTime, Time } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
-type Version = AppAnswer<'listWorkflowVersions'>['data'][number]
+type Version = AppResponseBody<'listWorkflowVersions'>['data'][number]
 
 const PARTS = { name: 'Name', description: 'Task', triggers: 'Triggers', files: 'Files' } as const
 const partsText = ({ parts }: Version) => parts.map((part) => PARTS[part]).join(', ') || '–'

@@ -59,7 +59,7 @@ export function WorkflowSchedulePage() {
       return (await mutate('saveAutoRun', { params, body })).auto_run
     },
   })
-  // Repeated with the same id, because its answer was lost, it starts nothing.
+  // Repeated with the same id, because its response was lost, it starts nothing.
   const [startId, setStartId] = useState(newId)
   const startNow = async () => {
     const { run_id: runId } = await mutate('startScheduled', { params, body: { id: startId } })

@@ -1,4 +1,4 @@
-import type { AppAnswer, DeliveryDetailOut, ResendJobOut, ResendPreviewIn } from '@workflow-service/contract'
+import type { AppResponseBody, DeliveryDetailOut, ResendJobOut, ResendPreviewIn } from '@workflow-service/contract'
 import {
   type ApprovalDecisionRequest,
   countWaitingApprovals,
@@ -34,7 +34,7 @@ export function deliveryHandlers({ db, sessionNotifier, changeNotices, shares, d
     viewer: Viewer,
     query: AppRequestOf<'listAllDeliveries'>['query'],
     logId: string | null,
-  ): Promise<AppAnswer<'listAllDeliveries'>> =>
+  ): Promise<AppResponseBody<'listAllDeliveries'>> =>
     (await pageOfIds(query, (ids) => findVisibleDeliveries(db, viewer, logId, ids))) ??
     (await pageResponse(query, DELIVERIES, (page) =>
       listVisibleDeliveries(db, viewer, { ...toDeliveryFilter(query), kind: query.kind, ...page }),

@@ -1,4 +1,4 @@
-import { type AppAnswer, listConversation } from '@workflow-service/contract'
+import { type AppResponseBody, listConversation } from '@workflow-service/contract'
 import {
   cancelQueuedRuns,
   cancelRun,
@@ -102,7 +102,7 @@ type Found = NonNullable<Awaited<ReturnType<typeof findRunPrompts>>>
  * The requests of a run to its model (contract README, "The prompt of a model"): each names its prompt, and how many of
  * the messages it had after the first one. Requests of a run that was recorded without prompts are left out.
  */
-function toRunPrompts({ prompts, steps }: Found): AppAnswer<'getRunPrompts'> {
+function toRunPrompts({ prompts, steps }: Found): AppResponseBody<'getRunPrompts'> {
   const [, ...messages] = listConversation('', steps)
   const promptAt = (position: number): number => prompts.findLastIndex((prompt) => prompt.position <= position)
   const countBefore = (position: number): number =>
