@@ -116,7 +116,7 @@ async function becomeOwner(appUrl: string, token: string): Promise<unknown> {
     .json()
 }
 
-/** Sends the request of the printed curl command, and resolves to the status of its answer. */
+/** Sends the request of the printed curl command, and resolves to the status of its response. */
 async function startAgain(output: string): Promise<number> {
   const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
   const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(output) ?? []

@@ -116,25 +116,25 @@ export async function startAttackTarget(options: AttackedServices = {}, systemOp
     send,
     /**
      * Repeats requests of the attacker. Resolves to the statuses with counts; of the application also to the reasons
-     * why there was no answer. @throws Error if the gateway does not answer.
-     * @param onAnswer Gets the text of each response.
+     * why there was no response. @throws Error if the gateway does not answer.
+     * @param onResponse Gets the text of each response.
      */
     async repeat(
       { to, ...load }: AttackLoad,
       requestOf: (n: number) => AttackRequest,
-      onAnswer: (text: string) => void = () => {},
+      onResponse: (text: string) => void = () => {},
     ): Promise<string> {
-      const answers: (number | string)[] = []
+      const statuses: (number | string)[] = []
       const call = async (n: number): Promise<void> => {
         const { status, text } = await send(to, requestOf(n))
-        answers.push(status)
-        onAnswer(text)
+        statuses.push(status)
+        onResponse(text)
       }
       const sent = startLoad({ ...load, call })
       await sent.done
       const failures = sent.failures()
       if (to === 'gateway' && failures.length > 0) throw new Error(tally(failures))
-      return tally([...answers, ...failures])
+      return tally([...statuses, ...failures])
     },
     start,
     waitForRuns,

@@ -34,7 +34,7 @@ export async function startRouter(fallbackUrl: string) {
   }
 }
 
-/** Passes a request on, on a connection of its own. Answers 503 if there is no answer. */
+/** Passes a request on, on a connection of its own. Answers 503 if there is no response. */
 export function forward(incoming: IncomingMessage, outgoing: ServerResponse, origin: string): void {
   const { method, headers, url = '' } = incoming
   const forwarded = request(new URL(url, origin), { method, headers, agent: false }, (response) => {

@@ -32,7 +32,7 @@ export const trial = defineTrial({
   run: async ({ parts, log }) => {
     await using stack = new AsyncDisposableStack()
     const { path: folder } = stack.use(mkdtempDisposableSync(join(tmpdir(), 'packages-trial-')))
-    const api = stack.adopt(await startCustomerEndpoint({ answer: answerAsApi }), (server) => server.close())
+    const api = stack.adopt(await startCustomerEndpoint({ answer: respondAsApi }), (server) => server.close())
     await makeProject(folder, api.url)
     const broken: string[] = []
     for (const [part, versions] of Object.entries(PARTS).filter(([name]) => parts.includes(name))) {
@@ -138,7 +138,7 @@ async function install(folder: string, packages: readonly string[]): Promise<voi
 }
 
 /** A public API with one workflow, whose runs succeed. */
-function answerAsApi({ path, method }: RecordedRequest) {
+function respondAsApi({ path, method }: RecordedRequest) {
   if (method === 'POST' && path.endsWith('/start'))
     return { status: 202, body: { id: 'w', workflow_id: 'w', session_id: 'w' } }
   const at = '2026-01-01T00:00:00Z'

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
-import { ODD_ERRORS, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
+import { ODD_ERRORS, unexpectedResponses } from '@workflow-service/testkit/start-failing-proxy'
 import {
   AbortError,
   ApiError,
@@ -184,9 +184,9 @@ describe('retries', () => {
   test.each<[string, Reply]>([
     ...[429, 500, 502, 503, 504].map((status): [string, Reply] => [String(status), errorReply(status, 'code')]),
     ['no connection', new TypeError('fetch failed')],
-    ['a part of an answer', new TypeError('terminated')],
+    ['a part of a response', new TypeError('terminated')],
     ['nothing in time', 'hang'],
-  ])('repeat a call that was answered with %s, with the same headers', async (_answer, reply) => {
+  ])('repeat a call that was answered with %s, with the same headers', async (_response, reply) => {
     const { sent, start } = clientWith([reply, reply, accepted], { timeoutMs: 100 })
     expect((await onFakeClock(start)).value).toEqual(CONFIRMATION)
     expect(sent).toHaveLength(3)
@@ -384,7 +384,7 @@ describe('a list', () => {
   })
 })
 
-describe('an answer that is not of this API', () => {
+describe('a response that is not of this API', () => {
   const calls: [string, (client: WorkflowClient) => Promise<unknown>, number][] = [
     ['organization.get', (client) => client.organization.get(), 200],
     ['workflows.list', (client) => client.workflows.list(), 200],
@@ -395,7 +395,7 @@ describe('an answer that is not of this API', () => {
     ['sessions.get', (client) => client.sessions.get(ID), 200],
   ]
   test.each(calls)('is no success of %s, and is not asked for again', async (_name, call, success) => {
-    for (const [status, body] of unexpectedAnswers(success, JSON.stringify(CONFIRMATION))) {
+    for (const [status, body] of unexpectedResponses(success, JSON.stringify(CONFIRMATION))) {
       const fetch: Fetch = () => Promise.resolve({ status, headers: new Headers(), text: () => Promise.resolve(body) })
       const { client } = clientWith([], { fetch })
       const { code, attempts, message } = (await failureOf(call(client))) as ApiError

@@ -179,7 +179,7 @@ describe('against a server that fails at random', () => {
   beforeAll(async () => (proxy = await startFailingProxy(gateway.url)))
   afterAll(async () => await proxy.close())
 
-  test('300 calls start once each, also where the answer of a recorded start is lost', async () => {
+  test('300 calls start once each, also where the response to a recorded start is lost', async () => {
     const client = createClient({ baseUrl: proxy.url, timeoutMs: 3000 })
     const run = randomUUID()
     let repeated = 0

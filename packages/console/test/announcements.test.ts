@@ -79,7 +79,7 @@ test('a row has changed before the dialog above it closes, and the focus goes to
   browser.expectProblem(/net::ERR_FAILED/)
   const { owner, page } = await open()
   await owner.call('createApiKey', { body: { id: randomUUID(), name: 'Shop', scopes: ['read'], expires_at: null } })
-  // The row changes by the last answer that the dialog waits for.
+  // The row changes by the last response that the dialog waits for.
   await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => await route.abort())
   await show(page, '/keys')
   await button(page, 'Revoke Shop').press('Enter')

@@ -6,7 +6,7 @@ import { findAxeIssues, type Locator, type Page } from '@workflow-service/testki
 import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { hold } from './support/hold.ts'
-import { loseAnswer } from './support/lose-answer.ts'
+import { loseResponse } from './support/lose-response.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -161,16 +161,16 @@ test('a refused start says so once until its cause is gone; what is typed is not
 
 test('what is typed while a form is being saved stays in it, and is saved next', async () => {
   const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
-  const answers = Promise.withResolvers<void>()
+  const responses = Promise.withResolvers<void>()
   await page.route(`**/app/workflows/${workflowId}`, async (route) => {
-    if (route.request().method() === 'PUT') await answers.promise
+    if (route.request().method() === 'PUT') await responses.promise
     await route.continue()
   })
   const description = page.getByLabel('Task')
   await description.fill('First.')
   await press(page, 'Save')
   await description.fill('First. Second.')
-  answers.resolve()
+  responses.resolve()
   await page.getByText('Saved.', { exact: true }).first().waitFor()
   expect(await description.inputValue()).toBe('First. Second.')
   await press(page, 'Save')
@@ -311,12 +311,12 @@ test('a workflow is started as scheduled again by a person who stays on the page
   expect(await countRuns()).toBe(before + 2)
 })
 
-test('a new workflow whose answer was lost is saved as it was typed last', async () => {
+test('a new workflow whose response was lost is saved as it was typed last', async () => {
   const { owner, page } = await open('/workflows/new')
   await page.getByLabel('Name').fill('Forward')
   await page.getByLabel('Task').fill('Do it.')
   browser.expectProblem(/ERR_FAILED/)
-  await loseAnswer(page, '**/app/workflows')
+  await loseResponse(page, '**/app/workflows')
   await press(page, 'Create workflow')
   await page.getByText('The server cannot be reached.').waitFor()
   await page.getByLabel('Name').fill('Forward  orders')
@@ -325,14 +325,14 @@ test('a new workflow whose answer was lost is saved as it was typed last', async
   expect((await owner.call('listWorkflows')).data).toMatchObject([{ name: 'Forward  orders' }])
 })
 
-test('a scheduled start or an evaluation whose answer was lost is made once when it is repeated', async () => {
+test('a scheduled start or an evaluation whose response was lost is made once when it is repeated', async () => {
   const { page, owner, workflowId } = await openFilled()
   browser.expectProblem(/ERR_FAILED/)
   const params = { workflow_id: workflowId }
   const newCase = { name: 'A', context: 'order_id: A-1', expected: [], version: null }
   await owner.call('saveCase', { params: { ...params, case_id: newId() }, body: newCase })
   const makeTwice = async (path: string, button: string, failed: Locator) => {
-    await loseAnswer(page, `**/app/workflows/${workflowId}/${path}`)
+    await loseResponse(page, `**/app/workflows/${workflowId}/${path}`)
     await press(page, button)
     await failed.getByText('The server cannot be reached.').waitFor()
     await press(page, button)

@@ -5,7 +5,7 @@ import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limit
 import { waitUntil } from '@workflow-service/testkit'
 import type { Page } from '@workflow-service/testkit/use-browser'
 import { findIssues } from './support/find-issues.ts'
-import { loseAnswer } from './support/lose-answer.ts'
+import { loseResponse } from './support/lose-response.ts'
 import { setUp } from './support/set-up.ts'
 import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
@@ -19,7 +19,7 @@ const LONG = 'x'.repeat(200)
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
 
 describe('The signing secret of a source', () => {
-  test('is shown once after the source is made, also if an earlier answer was lost, with code that checks it', async () => {
+  test('is shown once after the source is made, also if an earlier response was lost, with code that checks it', async () => {
     browser.expectProblem(/ERR_FAILED|409/)
     const name = `Order-intake-${LONG}`.slice(0, WEBHOOK_SOURCE_NAME_MAX_LENGTH)
     const { page } = await open('/sources/new')
@@ -30,7 +30,7 @@ describe('The signing secret of a source', () => {
     await page.getByLabel('URL', { exact: true }).fill(`${service.endpoint.url}/orders`)
     await press(page, 'New secret')
     const chosen = await page.getByRole('textbox', { name: 'Secret' }).inputValue()
-    await loseAnswer(page, '**/app/webhook-sources/*')
+    await loseResponse(page, '**/app/webhook-sources/*')
     await press(page, 'Verify and create')
     await page.getByText('The server cannot be reached.').waitFor()
     await page.getByLabel('When to send here').fill('For every order.')

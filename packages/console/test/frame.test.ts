@@ -111,7 +111,7 @@ describe('sign-in', () => {
     )
     // Twice: a stream that fails once is only renewed.
     for (let times = 0; times < 2; times += 1) {
-      // By its status: the answer to the page's first stream may still be on its way.
+      // By its status: the response to the page's first stream may still be on its way.
       const refused = page.waitForResponse(
         (response) => response.url().endsWith(APP_ROUTES.streamEvents.path) && response.status() === 401,
       )
@@ -293,7 +293,7 @@ test('two people who save the same thing see both versions, and unsaved changes 
   await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
 })
 
-test('a form shows what another person saved before the answer to its own save arrived', async () => {
+test('a form shows what another person saved before the response to its own save arrived', async () => {
   const { owner, page } = await open('/organization')
   await page.route(`**${APP_ROUTES.saveOrganization.path}`, async (route) => {
     if (route.request().method() === 'GET') return await route.fallback()
@@ -346,7 +346,7 @@ test('a person who signs out is asked about what was typed while it can still be
   await button(page, 'Stay here').click()
   await button(page, 'Create workflow').click()
   await page.getByRole('heading', { name: 'Count parcels', level: 1 }).waitFor()
-  // Without an answer the person is signed in as before, and the page says so.
+  // Without a response the person is signed in as before, and the page says so.
   await page.route(`**${APP_ROUTES.signOut.path}`, (route) => route.abort(), { times: 1 })
   browser.expectProblem(/ERR_FAILED/)
   await signOut()

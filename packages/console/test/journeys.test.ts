@@ -235,7 +235,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await show(page, '/workflows')
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
-  const answerList = await hold(page, isListOfWorkflows)
+  const releaseList = await hold(page, isListOfWorkflows)
   // It hears of its changes at once.
   const stream = page.waitForRequest((request) => request.url().endsWith(APP_ROUTES.streamEvents.path))
   await change('Northwind', 'Acme')
@@ -243,7 +243,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('link', { name: 'Workflows', exact: true }).click()
   await page.getByText('Loading workflows').waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)
-  answerList()
+  releaseList()
   await page.getByRole('rowheader', { name: 'Paint fences' }).waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)
   // A link of an email leads to its organization.
@@ -285,7 +285,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await tab.getByText('You have changed to another organization since. Reload the page.').waitFor()
   await tab.close()
   // A change belongs to the new organization while something is still being read.
-  const answerCount = await hold(page, `**${APP_ROUTES.countApprovals.path}*`)
+  const releaseCount = await hold(page, `**${APP_ROUTES.countApprovals.path}*`)
   await change('Acme', 'Northwind')
 
   // The deletion of an organization asks for the name.
@@ -299,14 +299,14 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await dialog.getByRole('textbox').fill('Northwin')
   await dialog.getByRole('button', { name: 'Delete everything' }).click()
   await dialog.getByText('Type “Northwind” exactly as shown.').waitFor()
-  // The page reads something while the answer is on its way, and asks for the password as the sign-in has ended.
+  // The page reads something while the response is on its way, and asks for the password as the sign-in has ended.
   await page.route(`**${APP_ROUTES.deleteOrganization.path}`, async (route) => {
     if (route.request().method() !== 'DELETE') return await route.fallback()
     const response = await route.fetch({ headers: { ...route.request().headers(), 'sec-fetch-site': 'same-origin' } })
     await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
     await renewal.waitFor()
     await route.fulfill({ response })
-    answerCount()
+    releaseCount()
   })
   await dialog.getByRole('textbox').fill('Northwind')
   await dialog.getByRole('button', { name: 'Delete everything' }).click()

@@ -13,7 +13,7 @@ import {
   startRawEndpoint,
   waitUntil,
 } from '@workflow-service/testkit'
-import { ODD_ERRORS, startFailingProxy, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
+import { ODD_ERRORS, startFailingProxy, unexpectedResponses } from '@workflow-service/testkit/start-failing-proxy'
 import { useTestFolder } from '@workflow-service/testkit/use-test-folder'
 import {
   checkServiceSignature,
@@ -347,10 +347,10 @@ if (hasHttpx)
           calls.push([method, args, { options: { headers: { 'X-Team': String(replies.length - 1) } } }])
         }
       }
-      for (const method of ['get_organization', 'list_workflows']) add(method, [], unexpectedAnswers(200, documented))
+      for (const method of ['get_organization', 'list_workflows']) add(method, [], unexpectedResponses(200, documented))
       for (const method of ['get_workflow', 'get_run', 'wait_for_run', 'get_session'])
-        add(method, [id], unexpectedAnswers(200, documented))
-      add('start_workflow', [id, 'go'], unexpectedAnswers(202, documented))
+        add(method, [id], unexpectedResponses(200, documented))
+      add('start_workflow', [id, 'go'], unexpectedResponses(202, documented))
       const odd = ODD_ERRORS.map((error): [number, string] => [422, JSON.stringify({ error })])
       add('start_workflow', [id, 'go'], odd)
       const results = await make(kind, calls, { base_url: endpoint.url })

@@ -44,8 +44,8 @@ export async function createTestBroker() {
 }
 
 async function assertOk(call: Promise<Response>): Promise<void> {
-  const answer = await call
-  if (!answer.ok && answer.status !== 404) {
-    throw new Error(`RabbitMQ's management API answered ${answer.status}: ${await answer.text()}`)
+  const response = await call
+  if (!response.ok && response.status !== 404) {
+    throw new Error(`RabbitMQ's management API answered ${response.status}: ${await response.text()}`)
   }
 }

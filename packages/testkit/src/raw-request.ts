@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** An answer as received. */
-export interface RawAnswer {
+/** A response as received. */
+export interface RawResponse {
   readonly status: number
   readonly headers: Record<string, string>
   readonly text: string
@@ -29,13 +29,13 @@ export async function openConnection(url: string): Promise<RawConnection> {
   return { socket, write: (bytes) => void socket.write(bytes), ended }
 }
 
-/** Sends the bytes and returns the only answer once the server has closed the connection; null without one. */
-export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer | null> {
+/** Sends the bytes and returns the only response once the server has closed the connection; null without one. */
+export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse | null> {
   const connection = await openConnection(url)
   connection.write(bytes)
   const received = await connection.ended
-  if (received.split('HTTP/1.1 ').length > 2) throw new Error(`More than one answer: ${received}`)
-  return parseAnswer(received)
+  if (received.split('HTTP/1.1 ').length > 2) throw new Error(`More than one response: ${received}`)
+  return parseResponse(received)
 }
 
 /**
@@ -53,8 +53,8 @@ export async function openUnfinishedRequests(
   return connections
 }
 
-/** Parses the first answer of the text received; null when there is none. */
-export function parseAnswer(received: string): RawAnswer | null {
+/** Parses the first response of the text received; null when there is none. */
+export function parseResponse(received: string): RawResponse | null {
   const [, status, lines = '', text = ''] = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n([^]*?)\r\n\r\n([^]*)$/.exec(received) ?? []
   if (status === undefined) return null
   const headers = Object.fromEntries(

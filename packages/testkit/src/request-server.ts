@@ -17,7 +17,7 @@ export async function requestServer<Name extends keyof Servers>(
       'Test databases and brokers exist inside of Jest only: run "npm test", or jest with infra/jest.config.mjs',
     )
   // A worker runs many test files, and the server may be closing the connection that an earlier one left open.
-  const answer = await fetch(`${controlUrl}/${name}`, { headers: { connection: 'close' } })
-  if (!answer.ok) throw new Error(await answer.text())
-  return (await answer.json()) as Awaited<ReturnType<Servers[Name]>>
+  const response = await fetch(`${controlUrl}/${name}`, { headers: { connection: 'close' } })
+  if (!response.ok) throw new Error(await response.text())
+  return (await response.json()) as Awaited<ReturnType<Servers[Name]>>
 }

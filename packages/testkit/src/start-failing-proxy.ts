@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type RequestOptions, type 
 import { buffer } from 'node:stream/consumers'
 import { close, listen } from './loopback-server.ts'
 
-/** What the proxy does in place of an answer. `lose`, `cut` and `replace` come after the target has answered. */
+/** What the proxy does in place of a response. `lose`, `cut` and `replace` come after the target has answered. */
 const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
 type Failure = (typeof FAILURES)[number]
 
@@ -16,12 +16,12 @@ export type FailingProxy = Awaited<ReturnType<typeof startFailingProxy>>
 export async function startFailingProxy(target: string) {
   const failures = new Map<Failure, number>()
   let requests = 0
-  const server = createServer((incoming, answer) => {
+  const server = createServer((incoming, response) => {
     requests += 1
     // Hanging takes a whole time-out, so it is rare: at random, it would come in no request of 300 calls now and then.
     const failure = requests % 100 === 0 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
     if (failure) failures.set(failure, (failures.get(failure) ?? 0) + 1)
-    answerOrFail(incoming, answer, target, failure)
+    respondOrFail(incoming, response, target, failure)
   })
   const port = await listen(server)
   return {
@@ -36,15 +36,15 @@ export async function startFailingProxy(target: string) {
   }
 }
 
-function answerOrFail(
+function respondOrFail(
   incoming: IncomingMessage,
-  answer: ServerResponse,
+  response: ServerResponse,
   target: string,
   failure: Failure | undefined,
 ): void {
   const fail = (status: number): void => {
     const body = { error: { code: 'service_unavailable', message: 'Try again.', request_id: 'r' } }
-    answer.writeHead(status, { 'Content-Type': 'application/json', 'Retry-After': '0' }).end(JSON.stringify(body))
+    response.writeHead(status, { 'Content-Type': 'application/json', 'Retry-After': '0' }).end(JSON.stringify(body))
   }
   if (failure === 'refuse') return void incoming.socket.destroy()
   if (failure === 'status') return fail([429, 500, 503][Math.floor(Math.random() * 3)]!)
@@ -54,9 +54,9 @@ function answerOrFail(
     const body = await buffer(received)
     if (failure === 'lose') return incoming.socket.destroy()
     if (failure === 'replace') return fail(503)
-    answer.writeHead(received.statusCode ?? 0, { ...received.headers, 'content-length': body.length })
-    if (failure !== 'cut') return answer.end(body)
-    return answer.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
+    response.writeHead(received.statusCode ?? 0, { ...received.headers, 'content-length': body.length })
+    if (failure !== 'cut') return response.end(body)
+    return response.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
   }
   const passed = request(`${target}${incoming.url}`, options, (received) => void passOn(received))
   passed.on('error', () => incoming.socket.destroy())
@@ -85,7 +85,7 @@ const OTHER_BODIES = ['', '<html>', 'null', '[1]', '7', '{}', '{"hello":1}', '{"
  * Statuses and bodies that are no success of an operation with this status and this documented body, and no error of
  * the API either.
  */
-export function unexpectedAnswers(success: number, body: string): [status: number, body: string][] {
+export function unexpectedResponses(success: number, body: string): [status: number, body: string][] {
   const others = success === 202 ? [200, 201, 204] : [201, 202, 206]
   return [
     ...OTHER_BODIES.map((text): [number, string] => [success, text]),

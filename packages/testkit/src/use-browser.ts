@@ -112,8 +112,8 @@ async function clean({ context, page, problems }: Opened): Promise<boolean> {
   return true
 }
 
-/** Chromium reports each answer from 400 on as a console error. The pages under test handle those from 400 to 499. */
-const EXPECTED_ANSWER = /^Failed to load resource: the server responded with a status of 4\d\d /
+/** Chromium reports each response from 400 on as a console error. The pages under test handle those from 400 to 499. */
+const EXPECTED_RESPONSE = /^Failed to load resource: the server responded with a status of 4\d\d /
 
 /**
  * Collects what goes wrong in the pages of a context: exceptions that a page does not catch, console errors (which
@@ -123,7 +123,7 @@ export function collectProblems(context: BrowserContext): string[] {
   const problems: string[] = []
   context.on('weberror', (error) => problems.push(`Page error: ${error.error().stack ?? String(error.error())}`))
   context.on('console', (message) => {
-    if (message.type() === 'error' && !EXPECTED_ANSWER.test(message.text())) problems.push(message.text())
+    if (message.type() === 'error' && !EXPECTED_RESPONSE.test(message.text())) problems.push(message.text())
   })
   context.on('request', (request) => {
     if (!isLocal(request.url())) problems.push(`Request to another host: ${request.url()}`)

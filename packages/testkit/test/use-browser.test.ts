@@ -50,7 +50,7 @@ describe('the browser of a test file', () => {
     ['an exception', '<script src="/throws.js"></script>', /^Page error: Error: from the page/],
     ['a console error', '<script src="/complains.js"></script>', /^a complaint$/],
     ['a report of the Content Security Policy', '<script>alert(1)</script>', /Content Security Policy/],
-    ['an answer of 500', '<img alt="" src="/fails">', /status of 500/],
+    ['a response of 500', '<img alt="" src="/fails">', /status of 500/],
     ['a request to another host', '<img alt="" src="http://other.invalid/">', /^Request to another host: http:/],
   ])('%s fails the test', async (_what, body, problem) => {
     browser.expectProblem(/./)

@@ -147,9 +147,9 @@ test('A resend sends the payload once for its id, is linked both ways, and is in
   data.endpoint.answerWith({ status: 204 })
   data.endpoint.requests.length = 0
   const call = resend(first.id)
-  const answers = await Promise.all([1, 2].map(() => data.call(member, 'resendDelivery', call)))
-  answers.push(await data.call(member, 'resendDelivery', call))
-  for (const { status, body } of answers) {
+  const responses = await Promise.all([1, 2].map(() => data.call(member, 'resendDelivery', call)))
+  responses.push(await data.call(member, 'resendDelivery', call))
+  for (const { status, body } of responses) {
     expect(status).toBe(200)
     expect(body).toMatchObject({
       id: call.params.delivery_id,
@@ -276,12 +276,12 @@ describe('a payload that waits for an approval', () => {
 
   test('is decided by one of two people at once; the other gets a 409', async () => {
     const { params } = await waitingRun()
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       data.call('admin', 'approveDelivery', { params, body: {} }),
       data.call('owner', 'declineDelivery', { params, body: { reason: null } }),
     ])
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]))
-    expect(answers.find(({ status }) => status === 409)?.text).toContain('"not_waiting"')
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 409]))
+    expect(responses.find(({ status }) => status === 409)?.text).toContain('"not_waiting"')
   })
 
   test('cannot be decided after it expired', async () => {

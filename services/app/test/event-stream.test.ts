@@ -10,7 +10,7 @@ import { type TestPerson, useTestApp } from './support/use-app.ts'
 const app = useTestApp()
 const open: IncomingMessage[] = []
 afterEach(() => {
-  for (const answer of open.splice(0)) answer.destroy()
+  for (const response of open.splice(0)) response.destroy()
 })
 
 /** Opens a stream; `text` grows as it is received. */
@@ -18,12 +18,12 @@ async function openStream(person: TestPerson, url = app.url) {
   const headers = { cookie: `__Host-session=${person.token}`, 'sec-fetch-site': 'same-origin' }
   const sent = request(`${url}/app/events`, { headers })
   sent.end()
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  open.push(answer)
-  const stream = { status: answer.statusCode, headers: answer.headers, text: '', hasEnded: false }
-  answer.setEncoding('utf8').on('data', (chunk: string) => (stream.text += chunk))
-  answer.once('close', () => (stream.hasEnded = true))
-  answer.on('error', () => {})
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  open.push(response)
+  const stream = { status: response.statusCode, headers: response.headers, text: '', hasEnded: false }
+  response.setEncoding('utf8').on('data', (chunk: string) => (stream.text += chunk))
+  response.once('close', () => (stream.hasEnded = true))
+  response.on('error', () => {})
   return stream
 }
 

@@ -129,8 +129,8 @@ describe('The setup', () => {
   test('of a new organization happens once for several requests at once', async () => {
     const token = await createSetupLink(app.db, null)
     const body = { ...SET_UP, organization_name: 'Globex', email: 'bo@globex.test', token }
-    const answers = await Promise.all([1, 2].map(() => app.call(null, 'setUp', { body })))
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
+    const responses = await Promise.all([1, 2].map(() => app.call(null, 'setUp', { body })))
+    expect(responses.filter(({ status }) => status === 201)).toHaveLength(1)
     expect(await findOneTimeLink(app.db, token)).toBeUndefined()
   })
 })
@@ -150,7 +150,7 @@ describe('An organization', () => {
       await app.call(admin, 'saveInstructions', { body: { text, version } })
     expect((await app.call(member, 'getInstructions')).body).toMatchObject({ text: '', version: '0', versions: [] })
     expect((await save(' Be brief. ', '0')).body).toMatchObject({ text: 'Be brief.', version: '1' })
-    // Repeated, such as after a lost answer.
+    // Repeated, such as after a lost response.
     expect((await save('Be brief.', '0')).body.version).toBe('1')
     expect((await save('Be long.', '0')).error).toMatchObject({
       code: 'changed_meanwhile',

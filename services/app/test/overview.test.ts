@@ -365,8 +365,8 @@ test('The search finds first what begins with the text, also where more contain 
   for (const first_name of [...Array.from({ length: 9 }, (_, n) => `The Quokka ${n}`), 'Quokka']) {
     await data.call(admin, 'createUser', { body: userIn({ first_name, role: 'member' }) })
   }
-  const { body: answer } = await data.call(admin, 'search', { query: { q: 'quokka' } })
-  const first = answer.data.slice(0, 9).map(({ kind, title }) => `${kind} ${title}`)
+  const { body } = await data.call(admin, 'search', { query: { q: 'quokka' } })
+  const first = body.data.slice(0, 9).map(({ kind, title }) => `${kind} ${title}`)
   expect(first.toSorted()).toEqual([
     'api_key Quokka',
     'api_key Quokka orders',

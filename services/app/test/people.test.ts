@@ -20,9 +20,9 @@ const app = useTestApp()
 const askForLink = (by: TestPerson, userId: string, body: { kind: string; email?: string }) =>
   app.call(by, 'createUserLink', { params: { user_id: userId }, body })
 async function linkFor(...asked: Parameters<typeof askForLink>): Promise<string> {
-  const answer = await askForLink(...asked)
-  if (answer.status !== 201) throw new Error(answer.text)
-  return answer.body.url.split('#')[1]!
+  const response = await askForLink(...asked)
+  if (response.status !== 201) throw new Error(response.text)
+  return response.body.url.split('#')[1]!
 }
 async function createUser({ owner }: TestOrganization, role: string, email = `${newId()}@acme.test`): Promise<string> {
   const body = userIn({ email, first_name: 'Grace', last_name: 'Hopper', role })
@@ -60,9 +60,9 @@ async function actionsIn({ owner }: TestOrganization, target?: string): Promise<
 describe('One-time links', () => {
   test('an invitation makes an account, is used once of several times at once, and then never again', async () => {
     const token = await invite(app.organization, 'member')
-    const answers = await Promise.all([1, 2].map(() => accept(token)))
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    const refused = answers.filter(({ status }) => status !== 200).map(({ error }) => error.code)
+    const responses = await Promise.all([1, 2].map(() => accept(token)))
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(1)
+    const refused = responses.filter(({ status }) => status !== 200).map(({ error }) => error.code)
     for (const code of refused) expect(['link_not_usable', 'sign_in_failed']).toContain(code)
     expect((await app.call(null, 'openLink', { body: { token } })).error.code).toBe('link_not_usable')
   })
@@ -106,10 +106,10 @@ describe('One-time links', () => {
     const inviteOnce = async () => invite(await app.createOrganization(), 'member', email)
     const tokens = [await inviteOnce(), await inviteOnce()]
     // Both look for an account before one of them has hashed the password, which takes 80 ms.
-    const answers = await Promise.all(tokens.map((token) => accept(token)))
-    const lost = answers.findIndex(({ status }) => status !== 200)
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    expect(answers[lost]?.error.code).toBe('email_taken')
+    const responses = await Promise.all(tokens.map((token) => accept(token)))
+    const lost = responses.findIndex(({ status }) => status !== 200)
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(responses[lost]?.error.code).toBe('email_taken')
     expect((await accept(tokens[lost]!)).body.organizations).toHaveLength(2)
   })
 
@@ -173,22 +173,22 @@ describe('Sign-ins', () => {
     expect(await isSignedIn(token)).toBe(false)
   })
 
-  test('a wrong password and an unknown address get the same answer, and cost the same', async () => {
+  test('a wrong password and an unknown address get the same response, and cost the same', async () => {
     const { email } = await withPassword(app.organization.id)
     const attempt = async (address: string) => {
       const startedMs = performance.now()
       const { status, error } = await app.call(null, 'signIn', { body: { email: address, password: NEW_PASSWORD } })
       return { status, code: error.code, message: error.message, ms: performance.now() - startedMs }
     }
-    const { ms: _known, ...answer } = await attempt(email)
+    const { ms: _known, ...response } = await attempt(email)
     const { ms: _unknown, ...other } = await attempt(`${newId()}@acme.test`)
-    expect(other).toEqual(answer)
+    expect(other).toEqual(response)
     const best = { known: Infinity, unknown: Infinity }
     for (let round = 0; round < 2; round += 1) {
       best.known = Math.min(best.known, (await attempt(email)).ms)
       best.unknown = Math.min(best.unknown, (await attempt(`${newId()}@acme.test`)).ms)
     }
-    // Both hash a password, which takes most of the time; without it, an answer takes a tenth.
+    // Both hash a password, which takes most of the time; without it, a response takes a tenth.
     expect(Math.min(best.known, best.unknown) / Math.max(best.known, best.unknown)).toBeGreaterThan(0.2)
   })
 
@@ -312,14 +312,14 @@ describe('Users', () => {
     const { owner } = await app.createOrganization()
     const name = '\u200b\u3164'
     const { version } = (await app.call(owner, 'getOrganization')).body
-    const answers = [
+    const responses = [
       await app.call(owner, 'saveMe', { body: { name } }),
       await app.call(owner, 'saveOrganization', { body: { name, version } }),
       await app.call(owner, 'createUser', { body: userIn({ first_name: name }) }),
       await app.call(owner, 'createApiKey', { body: keyIn({ name }) }),
       await app.call(owner, 'createWorkflow', { body: { id: newId(), name, description: '', scope: 'only_me' } }),
     ]
-    for (const { error } of answers) {
+    for (const { error } of responses) {
       expect(error.details).toMatchObject([{ field: expect.stringMatching(/name$/), code: 'value_error' }])
     }
   })
@@ -697,8 +697,8 @@ describe('An email address', () => {
       const [name, values] = [`${start}${newId()}`, { first_name: '', last_name: '', role: 'member' }]
       const emails = [`${name}@acme.test`, `${name.toUpperCase()}@Acme.test`]
       const add = (email: string) => app.call(admin, 'createUser', { body: { id: newId(), email, ...values } })
-      const answers = await Promise.all(emails.map(add))
-      expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([201, 409])
+      const responses = await Promise.all(emails.map(add))
+      expect(responses.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([201, 409])
       for (const email of emails) expect((await add(email)).error.code).toBe('email_taken')
     },
   )
@@ -708,7 +708,7 @@ test('An invitation says nothing of accounts: not when it is opened, nor to a pa
   const organization = await app.createOrganization('Initech')
   const known = await withPassword((await app.createOrganization()).id)
   await app.call(known, 'saveMe', { body: { name: 'The Secret Name' } })
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [known.email, `${newId()}@acme.test`].map(async (email) => {
       const token = await invite(organization, 'member', email)
       const { body } = await app.call(null, 'openLink', { body: { token } })
@@ -716,6 +716,6 @@ test('An invitation says nothing of accounts: not when it is opened, nor to a pa
       return { ...body, email: '', expires_at: '', status, error: { ...error, request_id: '' } }
     }),
   )
-  expect(answers[0]).toEqual(answers[1])
-  expect(answers[0]).toMatchObject({ kind: 'invitation', name: 'Grace Hopper', status: 422 })
+  expect(responses[0]).toEqual(responses[1])
+  expect(responses[0]).toMatchObject({ kind: 'invitation', name: 'Grace Hopper', status: 422 })
 })

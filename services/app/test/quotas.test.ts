@@ -108,8 +108,8 @@ describe('quotas', () => {
     ['createUser', 1, () => ({ body: userIn() })],
   ] as const)('are not exceeded by several requests at once: %s', async (operationId, allowed, request) => {
     const { owner } = await app.createOrganization()
-    const answers = await Promise.all(Array.from({ length: 6 }, () => app.call(owner, operationId, request())))
-    expect(answers.filter(({ status }) => status < 300)).toHaveLength(allowed)
-    expect(answers.filter(({ error }) => error?.code === 'quota_exceeded')).toHaveLength(6 - allowed)
+    const responses = await Promise.all(Array.from({ length: 6 }, () => app.call(owner, operationId, request())))
+    expect(responses.filter(({ status }) => status < 300)).toHaveLength(allowed)
+    expect(responses.filter(({ error }) => error?.code === 'quota_exceeded')).toHaveLength(6 - allowed)
   })
 })

@@ -111,10 +111,10 @@ beforeAll(async () => {
 })
 
 async function statusAt(url: string, host: string, path = '/app/setup', more = ''): Promise<string> {
-  const answer = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}Connection: close\r\n\r\n`)
-  if (answer?.status !== 421) return String(answer?.status)
-  const { error } = JSON.parse(answer.text) as { error: { code: string; message: string; request_id: string } }
-  expect(error.request_id).toBe(answer.headers['x-request-id'])
+  const response = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}Connection: close\r\n\r\n`)
+  if (response?.status !== 421) return String(response?.status)
+  const { error } = JSON.parse(response.text) as { error: { code: string; message: string; request_id: string } }
+  expect(error.request_id).toBe(response.headers['x-request-id'])
   return `421 ${error.code}: ${error.message}`
 }
 
@@ -152,19 +152,19 @@ test('without APP_URL it answers on its own machine only, and says what to do', 
 })
 
 test('Anyone can read the OpenAPI document, whose server is the application', async () => {
-  const answer = await fetch(new URL('/app/openapi.json', app.url))
-  expect(answer.status).toBe(200)
-  expect(await answer.json()).toEqual(describeAppApi(app.config.appUrl ?? app.url))
+  const response = await fetch(new URL('/app/openapi.json', app.url))
+  expect(response.status).toBe(200)
+  expect(await response.json()).toEqual(describeAppApi(app.config.appUrl ?? app.url))
 })
 
 const SCRIPT = 'console.log("the page")\n'.repeat(100)
 
-/** Reads an answer as it was sent: `fetch` would decompress it. */
+/** Reads a response as it was sent: `fetch` would decompress it. */
 async function get(path: string, headers: Record<string, string> = {}, method = 'GET') {
   const sent = request(`${app.url}${path}`, { method, headers }).end()
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  const chunks = await answer.toArray()
-  return { status: answer.statusCode, headers: answer.headers, bytes: Buffer.concat(chunks as Buffer[]) }
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const chunks = await response.toArray()
+  return { status: response.statusCode, headers: response.headers, bytes: Buffer.concat(chunks as Buffer[]) }
 }
 
 const NAVIGATION = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
@@ -217,7 +217,7 @@ test('An unused connection of a proxy is kept longer than proxies keep theirs, 1
   expect([await keptAt(named), await keptAt(unnamed)]).toEqual(['timeout=125', 'timeout=5'])
 })
 
-test('Every answer has the security headers', async () => {
+test('Every response has the security headers', async () => {
   for (const path of ['/', '/workflows', '/assets/missing.js', '/app/me', '/app/unknown', '/healthz']) {
     const { headers } = await get(path, NAVIGATION)
     expect([path, headers]).toMatchObject([

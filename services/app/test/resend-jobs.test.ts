@@ -92,7 +92,7 @@ describe('Payloads that are sent again together', () => {
     })
     expect((await data.call('admin', 'listResendJobs')).body.data).toEqual([{ ...(await read(body.id)), outcomes: {} }])
     expect(received()).toEqual(['A', 'B', 'C', 'D'])
-    // Repeated after a lost answer, nothing is left that matches, or all is: the job has its payloads.
+    // Repeated after a lost response, nothing is left that matches, or all is: the job has its payloads.
     for (const outcome of ['rejected', 'accepted']) {
       const repeated = await create({ id: body.id, source_id: sourceId, outcome })
       expect([repeated.status, repeated.body]).toMatchObject([201, { id: body.id, status: 'done', total: 4 }])
@@ -217,8 +217,8 @@ describe('Payloads that are sent again together', () => {
     for (const id of jobs) expect((await stop(id)).body).toMatchObject({ status: 'stopped', done: 0 })
     const { rows } = await pool.query(`SELECT changes FROM audit_events WHERE action = 'resend_job.stopped'`)
     expect(rows).toEqual(jobs.map(() => ({ changes: [{ field: 'payloads', old: 1, new: 0 }] })))
-    const answer = await data.call('admin', 'resumeWebhookSource', { params: { source_id: sourceId } })
-    expect(answer.body).toMatchObject({ paused_at: null, paused_by: null })
+    const response = await data.call('admin', 'resumeWebhookSource', { params: { source_id: sourceId } })
+    expect(response.body).toMatchObject({ paused_at: null, paused_by: null })
     await pool.query('UPDATE resend_jobs SET lease_until = now()')
     expect(await untilEnded(mixed.body.id)).toMatchObject({ status: 'done', done: 6, outcomes: { accepted: 6 } })
     expect(received()).toEqual(['P1', 'P2', 'P3', 'Q0', 'Q1', 'Q2'])
@@ -322,8 +322,8 @@ describe('Payloads that are sent again together', () => {
     const stopped = await create({ source_id: sourceId, outcome: 'rejected', per_second: 1 })
     // Its payloads are in no other job until it is stopped.
     expect((await create({ source_id: sourceId })).error?.message).toContain('a running job has them')
-    const answer = await data.call('admin', 'stopResendJob', { params: { resend_job_id: stopped.body.id } })
-    expect(answer.body).toMatchObject({ status: 'stopped', done: 0, finished_at: expect.any(String) })
+    const response = await data.call('admin', 'stopResendJob', { params: { resend_job_id: stopped.body.id } })
+    expect(response.body).toMatchObject({ status: 'stopped', done: 0, finished_at: expect.any(String) })
     const { body } = await create({ outcome: 'rejected', search: 'order_id' })
     await data.call('admin', 'deleteWebhookSource', { params: { source_id: gone } })
     await startSender()

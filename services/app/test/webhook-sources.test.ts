@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { cutAnswers, lookupIn, sourceIn, useDataApp } from './support/use-app.ts'
+import { cutResponses, lookupIn, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 
@@ -138,7 +138,7 @@ describe('A webhook source', () => {
     expect(events.slice(1)).toEqual(['webhook_source.paused The admin', 'webhook_source.resumed The admin'])
   })
 
-  test('that another person changed is not overwritten: the answer has the current source, and nothing is sent', async () => {
+  test('that another person changed is not overwritten: the response has the current source, and nothing is sent', async () => {
     const id = await data.saveSource({ name: 'Shared', description: 'first' })
     const params = { source_id: id }
     const body = sourceIn({ name: 'Shared', endpoint_url: data.endpoint.url, description: 'second', version: '1' })
@@ -156,7 +156,7 @@ describe('A webhook source', () => {
     const { admin } = data.app.organization
     const first = await data.addDelivery(await data.saveSource({ name: 'Orders again' }))
     const resend = { params: { delivery_id: newId() }, body: { resend_of: first } }
-    const { url, close } = await cutAnswers(data.dispatcherUrl)
+    const { url, close } = await cutResponses(data.dispatcherUrl)
     const broken = await data.app.startAnother({ dispatcherUrl: url })
     const params = { source_id: newId() }
     const call = { params, url: broken.url }

@@ -29,9 +29,9 @@ const API_TRIGGER = triggerBody()
 
 async function create(who: TestPerson, values: object = {}): Promise<WorkflowDetailOut> {
   const body = { id: newId(), name: 'Forward orders', description: 'Post them.', scope: 'company_wide', ...values }
-  const answer = await app.call(who, 'createWorkflow', { body })
-  expect(answer.status).toBe(201)
-  return answer.body
+  const response = await app.call(who, 'createWorkflow', { body })
+  expect(response.status).toBe(201)
+  return response.body
 }
 
 /** Makes it possible to start the workflow. */
@@ -144,8 +144,8 @@ describe('visibility', () => {
 describe('a save', () => {
   test('shows in the public API at once, with a new version of the document and an audit event', async () => {
     const before = await documentOf(workflow.id)
-    const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' })
-    expect(answer.body).toMatchObject({ name: 'Renamed' })
+    const response = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' })
+    expect(response.body).toMatchObject({ name: 'Renamed' })
     const after = await documentOf(workflow.id)
     expect(after).toMatchObject({ name: 'Renamed' })
     expect(after!.version).not.toBe(before!.version)
@@ -169,14 +169,14 @@ describe('a save', () => {
   })
 
   test('does not conflict with saves of other parts, also at the same time', async () => {
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' }),
       saveTrigger(acme.owner, workflow.id, newId()),
       saveFile(acme.admin, workflow.id, newId()),
       saveAutoRun('daily'),
       saveUsers([acme.admin.userId]),
     ])
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
     expect((await read(acme.owner, workflow.id)).body).toMatchObject({
       name: 'Renamed',
       triggers: [{}],
@@ -200,8 +200,8 @@ describe('a save', () => {
       (n) => saveUsers([acme[n === 0 ? 'owner' : 'admin'].userId]),
     ]
     for (const race of races) {
-      const answers = await Promise.all([race(0), race(1)])
-      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
+      const responses = await Promise.all([race(0), race(1)])
+      expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
     }
   })
 })
@@ -238,7 +238,7 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   expect((await app.call(acme.member, 'startScheduled', run)).error.code).toBe('workflow_inactive')
   await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } })
   expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
-  // Repeated after its answer was lost.
+  // Repeated after its response was lost.
   await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: false } })
   expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
   await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } })
@@ -455,8 +455,8 @@ describe('a file', () => {
     const saveOne = (fileId: string) => saveFile(acme.member, workflow.id, fileId, { path: [fileId, ...path.slice(1)] })
     // They wait for each other, on a slow machine for longer than a statement may.
     const saveUntilAnswered: typeof saveOne = async (fileId) => {
-      const answer = await saveOne(fileId)
-      return answer.status === 503 ? await saveUntilAnswered(fileId) : answer
+      const response = await saveOne(fileId)
+      return response.status === 503 ? await saveUntilAnswered(fileId) : response
     }
     const saved = await Promise.all(Array.from({ length: 22 }, () => saveUntilAnswered(newId())))
     expect(saved.filter(({ status }) => status === 200)).toHaveLength(20)
@@ -732,7 +732,7 @@ describe('a version', () => {
     const file = { params: { ...params, file_id: first } }
     expect((await app.call(acme.owner, 'getFile', file)).body.content).toBe('old')
     expect((await versions())[0]).toMatchObject({ number: saved!.number + 3, parts: ['triggers', 'files'] })
-    // Repeated after a lost answer.
+    // Repeated after a lost response.
     const events = (await app.auditOf(workflow.id)).length
     for (const newest of [2, 3]) expect((await restore(saved!.number + newest)).body).toEqual(restored.body)
     expect(await app.auditOf(workflow.id)).toHaveLength(events)
@@ -926,12 +926,12 @@ describe('a start', () => {
     await makeStartable()
     const published = app.published.length
     const id = newId()
-    const answers = await Promise.all([1, 2, 3].map(() => start(acme.member, workflow.id, { id, context: ' go ' })))
-    const answer = await start(acme.member, workflow.id, { id })
-    expect(answer).toMatchObject({ status: 202, body: { run_id: id } })
-    for (const each of answers) expect(each.body).toEqual(answer.body)
-    expect(app.published.slice(published)).toEqual([{ session_id: answer.body.session_id }])
-    for (const other of [{ context: 'other' }, { session_id: answer.body.session_id, context: 'x' }]) {
+    const responses = await Promise.all([1, 2, 3].map(() => start(acme.member, workflow.id, { id, context: ' go ' })))
+    const response = await start(acme.member, workflow.id, { id })
+    expect(response).toMatchObject({ status: 202, body: { run_id: id } })
+    for (const each of responses) expect(each.body).toEqual(response.body)
+    expect(app.published.slice(published)).toEqual([{ session_id: response.body.session_id }])
+    for (const other of [{ context: 'other' }, { session_id: response.body.session_id, context: 'x' }]) {
       expect((await start(acme.member, workflow.id, { id, ...other })).error).toMatchObject({ code: 'id_taken' })
     }
     const recorded = { origin: 'app', userId: acme.member.userId, apiKeyId: null, context: 'go', number: 1n, ...TRACE }
@@ -946,8 +946,8 @@ describe('a start', () => {
     const session = newId()
     await openSession(app.db, acme.id, session)
     const again = () => start(acme.member, workflow.id, { session_id: session })
-    const answers = await Promise.all([1, 2, 3, 4, 5].map(again))
-    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
+    const responses = await Promise.all([1, 2, 3, 4, 5].map(again))
+    expect(responses.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
     const starts = await app.db.prisma.start.findMany({ where: { sessionId: session }, orderBy: { number: 'asc' } })
     expect(starts.map(({ number }) => number)).toEqual([1n, 2n, 3n, 4n, 5n])
     const unknown = await start(acme.member, workflow.id, { session_id: newId() })

@@ -13,8 +13,8 @@ import {
 import { readDispatcherConfig } from '../src/config.ts'
 import { startDispatcher } from '../src/start-dispatcher.ts'
 import {
-  type Answer,
   callDispatcher,
+  type InternalResponse,
   PAYLOAD,
   refusal,
   sourceIn,
@@ -49,7 +49,7 @@ afterAll(async () => {
 })
 beforeEach(() => endpoint.reset())
 
-const send = (id: string): Promise<Answer> =>
+const send = (id: string): Promise<InternalResponse> =>
   callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
     organization_id: organizationId,
     source_id: sourceId,
@@ -67,9 +67,9 @@ describe('while the database is unavailable', () => {
     expect(first).toMatchObject({ status: 200, body: { outcome: 'accepted', status: 200, answer: 'booked' } })
     // A repeated call is answered from memory.
     expect((await send(sent)).body).toEqual(first.body)
-    const answer = await send(refused)
-    expect(answer).toMatchObject(refusal(503, 'service_unavailable'))
-    expect(answer.headers.get('retry-after')).toBe('1')
+    const response = await send(refused)
+    expect(response).toMatchObject(refusal(503, 'service_unavailable'))
+    expect(response.headers.get('retry-after')).toBe('1')
     expect((await fetch(`${dispatcher.url}/readyz`)).status).toBe(503)
     expect(endpoint.requests).toHaveLength(1)
 

@@ -10,8 +10,8 @@ import {
 } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
-  type Answer,
   callDispatcher,
+  type InternalResponse,
   PAYLOAD,
   sendAll,
   sendTogether,
@@ -47,7 +47,7 @@ beforeEach(() => {
   endpoint.answerWith({ status: 200, body: 'booked' })
 })
 
-const put = (id: string, body: object): Promise<Answer> =>
+const put = (id: string, body: object): Promise<InternalResponse> =>
   callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, { organization_id: organizationId, ...body })
 const send = (id: string) => put(id, { source_id: sourceId, payload: PAYLOAD })
 const resend = (id: string, resendOf: string) => put(id, { resend_of: resendOf, sent_by: newId() })
@@ -103,9 +103,9 @@ describe('a dispatcher that is killed', () => {
     // How a cut connection ends depends on the reader; no line comes.
     expect(await lines.next().catch(() => ({ done: true }))).toMatchObject({ done: true })
     endpoint.answerWith({ status: 200 })
-    const answer = await send(alone!)
-    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', status: null } })
-    expect((await send(alone!)).body).toEqual(answer.body)
+    const response = await send(alone!)
+    expect(response).toMatchObject({ status: 200, body: { outcome: 'unknown', status: null } })
+    expect((await send(alone!)).body).toEqual(response.body)
     expect((await resend(again!, earlier!)).body).toMatchObject({ outcome: 'unknown', resend_of: earlier })
     expect(await sendAll(dispatcher.url, deliveries)).toMatchObject([
       { index: 0, body: { outcome: 'accepted', answer: 'booked' } },

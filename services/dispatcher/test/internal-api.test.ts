@@ -3,8 +3,8 @@ import { compile, DeliveryOut, INTERNAL_OPERATIONS, InternalErrorResponse } from
 import { newId } from '@workflow-service/database'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import {
-  type Answer,
   callDispatcher,
+  type InternalResponse,
   invalidField,
   refusal,
   sourceIn,
@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 
 const listPath = (organizationId = dispatcher.organizationId): string => sourcePath(organizationId, '').slice(0, -1)
-const callWith = (authorization: string): Promise<Answer> =>
+const callWith = (authorization: string): Promise<InternalResponse> =>
   dispatcher.call('GET', listPath(), undefined, { authorization })
 
 describe('401', () => {
@@ -41,10 +41,10 @@ describe('401', () => {
     ['the beginning of a token', `Bearer ${TOKEN.slice(0, -1)}`],
     ['the list itself', `Bearer ${TOKEN},${SECOND_TOKEN}`],
   ])('for %s', async (_what, authorization) => {
-    const answer = await callWith(authorization)
-    expect(answer).toMatchObject(refusal(401, 'unauthorized'))
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-    expect(isError(answer.body)).toBe(true)
+    const response = await callWith(authorization)
+    expect(response).toMatchObject(refusal(401, 'unauthorized'))
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+    expect(isError(response.body)).toBe(true)
   })
 
   test('for every operation and every unknown path without a token', async () => {
@@ -54,8 +54,8 @@ describe('401', () => {
       ['DELETE', '/'] as const,
     ]
     for (const [method, path] of paths) {
-      const answer = await fetch(`${dispatcher.url}${path.replaceAll(/\{\w+\}/g, newId())}`, { method })
-      expect({ status: answer.status, body: await answer.json() }).toMatchObject(refusal(401, 'unauthorized'))
+      const response = await fetch(`${dispatcher.url}${path.replaceAll(/\{\w+\}/g, newId())}`, { method })
+      expect({ status: response.status, body: await response.json() }).toMatchObject(refusal(401, 'unauthorized'))
     }
   })
 })
@@ -77,15 +77,15 @@ describe('errors', () => {
     ['GET', `/INTERNAL/organizations/${newId()}/webhook-sources`],
     ['OPTIONS', '/internal/anything'],
   ])('404 for %s %s', async (method, path) => {
-    const answer = await dispatcher.call(method, path)
-    expect(answer).toMatchObject(refusal(404, 'not_found'))
-    expect(isError(answer.body)).toBe(true)
+    const response = await dispatcher.call(method, path)
+    expect(response).toMatchObject(refusal(404, 'not_found'))
+    expect(isError(response.body)).toBe(true)
   })
 
   test('400 for a body of more than 512 KiB', async () => {
-    const answer = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), { name: 'x'.repeat(524_288) })
-    expect(answer).toMatchObject(refusal(400, 'body_too_large'))
-    expect(isError(answer.body)).toBe(true)
+    const response = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), { name: 'x'.repeat(524_288) })
+    expect(response).toMatchObject(refusal(400, 'body_too_large'))
+    expect(isError(response.body)).toBe(true)
   })
 
   test('500 for an unexpected error, without its message', async () => {
@@ -94,9 +94,9 @@ describe('errors', () => {
         throw new Error('internal: postgres://user:password@host')
       },
     })
-    const answer = await callDispatcher(broken.url, 'PUT', dispatcher.sourcePath(newId()), sourceIn({}))
-    expect(answer).toMatchObject(refusal(500, 'internal_error'))
-    expect(JSON.stringify(answer.body)).not.toContain('postgres')
+    const response = await callDispatcher(broken.url, 'PUT', dispatcher.sourcePath(newId()), sourceIn({}))
+    expect(response).toMatchObject(refusal(500, 'internal_error'))
+    expect(JSON.stringify(response.body)).not.toContain('postgres')
   })
 })
 
@@ -176,8 +176,8 @@ describe('a source', () => {
       ] as const) {
         // Its log stays readable.
         if (suffix === '/deliveries' && path.endsWith(deleted)) continue
-        const answer = await dispatcher.call(method, `${path}${suffix}`)
-        expect(answer).toMatchObject({
+        const response = await dispatcher.call(method, `${path}${suffix}`)
+        expect(response).toMatchObject({
           status: 404,
           body: { error: { code: 'not_found', message: 'Webhook source not found.' } },
         })
@@ -212,8 +212,8 @@ describe('a test of a source', () => {
     })
     const before = (await dispatcher.readSource(id)).body
     dispatcher.endpoint.requests.length = 0
-    const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
-    expect(answer).toMatchObject({ status: 200, body: { kind: 'verification', outcome: 'accepted', status: 204 } })
+    const response = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
+    expect(response).toMatchObject({ status: 200, body: { kind: 'verification', outcome: 'accepted', status: 204 } })
     const [request, ...others] = dispatcher.endpoint.requests
     expect(others).toEqual([])
     expect(request?.json).toMatchObject({
@@ -237,17 +237,17 @@ describe('a test of a source', () => {
     const id = await dispatcher.saveSource()
     const before = (await dispatcher.readSource(id)).body
     dispatcher.endpoint.answerWith({ status: 500 })
-    const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
-    expect(answer).toMatchObject({
+    const response = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
+    expect(response).toMatchObject({
       status: 200,
       body: { outcome: 'rejected', status: 500, reason: 'The endpoint answered 500.' },
     })
     expect((await dispatcher.readSource(id)).body).toEqual(before)
     const log = await dispatcher.call('GET', `${dispatcher.sourcePath(id)}/deliveries?limit=1`)
-    expect(log.body.data).toEqual([answer.body])
+    expect(log.body.data).toEqual([response.body])
     // Agents read these fields: a log entry has more, for people.
     const fields = Object.keys(DeliveryOut.properties)
-    expect([answer.body, ...log.body.data].map((delivery) => Object.keys(delivery))).toEqual([fields, fields])
+    expect([response.body, ...log.body.data].map((delivery) => Object.keys(delivery))).toEqual([fields, fields])
   })
 
   test('answers 422 and sends nothing if no key decrypts the stored secret', async () => {
@@ -257,8 +257,8 @@ describe('a test of a source', () => {
     damaged[damaged.length - 1]! ^= 1
     await dispatcher.db.prisma.webhookSource.update({ where: { id }, data: { signingSecret: damaged } })
     dispatcher.endpoint.requests.length = 0
-    const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
-    expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ field: 'signing_secret' }] } } })
+    const response = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
+    expect(response).toMatchObject({ status: 422, body: { error: { details: [{ field: 'signing_secret' }] } } })
     expect(dispatcher.endpoint.requests).toEqual([])
   })
 })
@@ -269,7 +269,8 @@ async function answerTwoTogether(): Promise<{ status: number }> {
   return { status: 200 }
 }
 
-const statusesOf = (answers: Answer[]): number[] => answers.map(({ status }) => status).toSorted((a, b) => a - b)
+const statusesOf = (responses: InternalResponse[]): number[] =>
+  responses.map(({ status }) => status).toSorted((a, b) => a - b)
 
 describe('409 for a save', () => {
   test('a name is taken ignoring case, until its source is renamed or deleted; another organization may use it', async () => {
@@ -321,7 +322,7 @@ describe('409 for a save', () => {
     expect(dispatcher.endpoint.requests).toMatchObject([{ json: { data: another } }])
   })
 
-  test('an edit of a source that is not there has one answer, whether the id is unused, deleted or of another organization', async () => {
+  test('an edit of a source that is not there has one response, whether the id is unused, deleted or of another organization', async () => {
     const [deleted, foreign] = [newId(), newId()]
     const other = await dispatcher.createOrganization()
     expect((await dispatcher.saveIn(other, { name: 'Theirs' }, foreign)).status).toBe(201)
@@ -331,8 +332,8 @@ describe('409 for a save', () => {
     dispatcher.endpoint.requests.length = 0
     for (const id of [newId(), deleted, foreign]) {
       for (const name of ['An edit', 'Present']) {
-        const answer = await dispatcher.save(id, { name }, '?version=1')
-        expect(answer).toMatchObject(refusal(409, 'id_taken'))
+        const response = await dispatcher.save(id, { name }, '?version=1')
+        expect(response).toMatchObject(refusal(409, 'id_taken'))
       }
     }
     // A new source cannot have the id either.
@@ -361,9 +362,9 @@ describe('409 for a save', () => {
       endpoint_url: `${dispatcher.endpoint.url}/two`,
       signing_secret: 'secret two',
     }
-    const answers = await Promise.all([dispatcher.save(id, one), dispatcher.save(id, two)])
-    expect(statusesOf(answers)).toEqual([200, 409])
-    expect(answers.find(({ status }) => status === 409)?.body.error.code).toBe('source_changed')
+    const responses = await Promise.all([dispatcher.save(id, one), dispatcher.save(id, two)])
+    expect(statusesOf(responses)).toEqual([200, 409])
+    expect(responses.find(({ status }) => status === 409)?.body.error.code).toBe('source_changed')
     const stored = (await dispatcher.readSource(id)).body
     const winner = stored.name === 'One' ? one : two
     expect(stored).toMatchObject({ description: winner.description, endpoint_url: winner.endpoint_url })
@@ -386,11 +387,11 @@ describe('409 for a save', () => {
       if (request.text.includes('old secret')) await dispatcher.call('GET', dispatcher.sourcePath(id))
       return { status: 200 }
     })
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       dispatcher.save(id, { name: 'Mixture', signing_secret: 'new secret' }),
       dispatcher.save(id, { name: 'Mixture', endpoint_url: `${dispatcher.endpoint.url}/kept` }),
     ])
-    expect(statusesOf(answers)).toEqual([200, 409])
+    expect(statusesOf(responses)).toEqual([200, 409])
   })
 
   test('two concurrent saves with the same values both succeed', async () => {
@@ -398,17 +399,17 @@ describe('409 for a save', () => {
       dispatcher.endpoint.requests.length = 0
       dispatcher.endpoint.answerWith(answerTwoTogether)
       const source = { name: `Twins ${id}`, signing_secret: 'the same secret' }
-      const answers = await Promise.all([dispatcher.save(id, source), dispatcher.save(id, source)])
-      expect(statusesOf(answers)).toEqual([200, 201])
+      const responses = await Promise.all([dispatcher.save(id, source), dispatcher.save(id, source)])
+      expect(statusesOf(responses)).toEqual([200, 201])
     }
   })
 
   test('of two concurrent new sources with one name, one gets it', async () => {
     dispatcher.endpoint.answerWith(answerTwoTogether)
     const names = ['Contested name', 'CONTESTED NAME']
-    const answers = await Promise.all(names.map((name) => dispatcher.save(newId(), { name })))
-    expect(statusesOf(answers)).toEqual([201, 409])
-    expect(answers.find(({ status }) => status === 409)?.body.error.code).toBe('name_taken')
+    const responses = await Promise.all(names.map((name) => dispatcher.save(newId(), { name })))
+    expect(statusesOf(responses)).toEqual([201, 409])
+    expect(responses.find(({ status }) => status === 409)?.body.error.code).toBe('name_taken')
   })
 
   test('a save does not restore a source that was deleted meanwhile', async () => {
@@ -452,7 +453,7 @@ describe('the log of a source', () => {
     sourceId = await dispatcher.saveSource({}, 'never')
     await record(entries)
   })
-  const list = (query: string, source = sourceId): Promise<Answer> =>
+  const list = (query: string, source = sourceId): Promise<InternalResponse> =>
     dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries${query}`)
 
   test('has the newest 25 entries by default, and none if the source was never used', async () => {

@@ -13,7 +13,7 @@ import {
   modernMcpHandler,
   startLookupServer,
 } from '@workflow-service/testkit'
-import { type Answer, invalidField, refusal } from './support/test-dispatcher.ts'
+import { type InternalResponse, invalidField, refusal } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -52,7 +52,7 @@ const path = (id: string): string => `/internal/organizations/${dispatcher.organ
 function save(id: string, change: Record<string, unknown>, query = '', headers = {}) {
   const body = { name: `Customers ${id}`, kind: 'http', url: 'http://127.0.0.1:9', tools: [FIND], ...change }
   return dispatcher.call('PUT', `${path(id)}${query}`, body, headers) as unknown as Promise<
-    Omit<Answer, 'body'> & { body: LookupOut & Pick<Answer['body'], 'error'> }
+    Omit<InternalResponse, 'body'> & { body: LookupOut & Pick<InternalResponse['body'], 'error'> }
   >
 }
 
@@ -386,8 +386,8 @@ describe('a look-up with an MCP server', () => {
   test('calls no tool that it does not list', async () => {
     const server = await serve(working)
     const id = await saved(mcp(server.url))
-    const answer = await dispatcher.call('POST', `${path(id)}/call`, { tool: 'remove', arguments: {} })
-    expect(answer).toMatchObject(refusal(404, 'not_found'))
+    const response = await dispatcher.call('POST', `${path(id)}/call`, { tool: 'remove', arguments: {} })
+    expect(response).toMatchObject(refusal(404, 'not_found'))
   })
 
   test.each<[string, LookupHandler, string]>([

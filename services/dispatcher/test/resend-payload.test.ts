@@ -8,7 +8,7 @@ import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { parseSubnets } from '../src/outbound/parse-subnets.ts'
 import { createSendRequest } from '../src/outbound/send-request.ts'
-import { type Answer, callDispatcher, PAYLOAD, refusal, sourceIn } from './support/test-dispatcher.ts'
+import { callDispatcher, type InternalResponse, PAYLOAD, refusal, sourceIn } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -18,7 +18,7 @@ beforeAll(async () => {
   sourceId = await dispatcher.saveSource()
 })
 
-const resend = (id: string, resendOf: string, change: Record<string, unknown> = {}): Promise<Answer> =>
+const resend = (id: string, resendOf: string, change: Record<string, unknown> = {}): Promise<InternalResponse> =>
   dispatcher.call('PUT', `/internal/deliveries/${id}`, {
     organization_id: dispatcher.organizationId,
     resend_of: resendOf,
@@ -36,7 +36,7 @@ async function sendRejected(change: Record<string, unknown> = {}): Promise<strin
   return id
 }
 
-const code = (answer: Answer): [number, string] => [answer.status, answer.body.error.code]
+const code = (response: InternalResponse): [number, string] => [response.status, response.body.error.code]
 
 describe('sending a payload again', () => {
   test('is a new delivery of the same payload, run and session, signed with the current secret', async () => {
@@ -50,12 +50,12 @@ describe('sending a payload again', () => {
     await dispatcher.saveSource({ signing_secret: 'the second secret' }, 'never', source)
     await dispatcher.db.prisma.session.update({ where: { id: sessionId }, data: { leaseEpoch: 5 } })
     const id = newId()
-    const answer = await resend(id, first)
-    expect(answer).toMatchObject({
+    const response = await resend(id, first)
+    expect(response).toMatchObject({
       status: 200,
       body: { id, kind: 'payload', outcome: 'accepted', resend_of: first, sent_by: sentBy },
     })
-    expect(answer.body).toMatchObject({ request_body: PAYLOAD, run_id: runId, session_id: sessionId })
+    expect(response.body).toMatchObject({ request_body: PAYLOAD, run_id: runId, session_id: sessionId })
     const [request, ...others] = dispatcher.endpoint.requests
     expect(others).toEqual([])
     expect(request?.json).toEqual(PAYLOAD)
@@ -63,18 +63,18 @@ describe('sending a payload again', () => {
       ok: true,
     })
     expect((await dispatcher.readLog(source)).slice(0, 2)).toEqual([
-      answer.body,
+      response.body,
       expect.objectContaining({ id: first, outcome: 'rejected', resend_of: null, sent_by: null }),
     ])
   })
 
   test('happens once for an id, however often it is requested, also after the earlier delivery was deleted', async () => {
     const [first, id] = [await sendRejected(), newId()]
-    const answers = await Promise.all([resend(id, first), resend(id, first), resend(id, first)])
+    const responses = await Promise.all([resend(id, first), resend(id, first), resend(id, first)])
     await dispatcher.db.prisma.delivery.delete({ where: { id: first } })
-    answers.push(await resend(id, first))
-    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
-    expect(answers[0]?.body.outcome).toBe('accepted')
+    responses.push(await resend(id, first))
+    expect(new Set(responses.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+    expect(responses[0]?.body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toHaveLength(1)
   })
 
@@ -95,9 +95,9 @@ describe('sending a payload again', () => {
     using client = await beginTransaction(pool)
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${first}`])
     // The claim waits for the lock, on a slow machine beyond the time limit of its statement.
-    const resendUntilSent = async (id: string): Promise<Answer> => {
-      const answer = await resend(id, first)
-      if (answer.status !== 503) return answer
+    const resendUntilSent = async (id: string): Promise<InternalResponse> => {
+      const response = await resend(id, first)
+      if (response.status !== 503) return response
       await sleep(100)
       return await resendUntilSent(id)
     }
@@ -109,8 +109,8 @@ describe('sending a payload again', () => {
        WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`,
     )
     await client.query('COMMIT')
-    const answers = await Promise.all(resending)
-    expect(answers.map(({ body }) => body.outcome)).toEqual(answers.map(() => 'accepted'))
+    const responses = await Promise.all(resending)
+    expect(responses.map(({ body }) => body.outcome)).toEqual(responses.map(() => 'accepted'))
     expect(rowCount).toBeLessThanOrEqual(4)
   })
 
@@ -120,10 +120,10 @@ describe('sending a payload again', () => {
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${first}`])
     const resending = Array.from({ length: 30 }, () => resend(newId(), first))
     await untilLocked(dispatcher.db.pool, 'pg_advisory_xact_lock')
-    const answer = await resend(newId(), other)
+    const response = await resend(newId(), other)
     await client.query('COMMIT')
     await Promise.all(resending)
-    expect(answer.body).toMatchObject({ outcome: 'accepted', resend_of: other })
+    expect(response.body).toMatchObject({ outcome: 'accepted', resend_of: other })
   })
 
   test('is invalid when the payload does not follow the current example, which is no attempt', async () => {
@@ -194,14 +194,14 @@ describe('is refused before anything is sent or recorded', () => {
     ['run_id', { run_id: newId() }],
     ['lease', { lease: { session_id: newId(), epoch: 1 } }],
   ])('with %s too', async (field, change) => {
-    const answer = await resend(newId(), newId(), change)
-    expect(answer.body.error.details).toEqual([expect.objectContaining({ field, code: 'extra_forbidden' })])
+    const response = await resend(newId(), newId(), change)
+    expect(response.body.error.details).toEqual([expect.objectContaining({ field, code: 'extra_forbidden' })])
   })
 
   test('and a body with neither payload nor resend_of lacks both fields of a new payload', async () => {
     const body = { organization_id: dispatcher.organizationId }
-    const answer = await dispatcher.call('PUT', `/internal/deliveries/${newId()}`, body)
-    expect(answer.body.error.details.map(({ field, code: found }) => [field, found])).toEqual([
+    const response = await dispatcher.call('PUT', `/internal/deliveries/${newId()}`, body)
+    expect(response.body.error.details.map(({ field, code: found }) => [field, found])).toEqual([
       ['source_id', 'missing'],
       ['payload', 'missing'],
     ])
@@ -353,7 +353,7 @@ describe('a payload to a source that asks for approval', () => {
   })
 })
 
-const sendAt = (id: string, url?: string, change: Record<string, unknown> = {}): Promise<Answer> =>
+const sendAt = (id: string, url?: string, change: Record<string, unknown> = {}): Promise<InternalResponse> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
 const unavailable = refusal(503, 'service_unavailable')
@@ -372,9 +372,9 @@ describe('a connection that the service cannot open', () => {
   test('is 503 without a trace, and the same id is sent later, by any dispatcher', async () => {
     sendRequest.mockResolvedValueOnce(shortage)
     const id = newId()
-    const answer = await sendAt(id, short.url)
-    expect(answer).toMatchObject(unavailable)
-    expect(answer.body.error.message).toBe(
+    const response = await sendAt(id, short.url)
+    expect(response).toMatchObject(unavailable)
+    expect(response.body.error.message).toBe(
       'The service has no files left. Nothing was sent. Repeat the call with the same id.',
     )
     expect(await dispatcher.isRecorded(id)).toBe(false)
@@ -415,8 +415,8 @@ describe('a connection that the service cannot open', () => {
   test('is 503 for a save, and not a failed verification', async () => {
     sendRequest.mockResolvedValueOnce(shortage)
     const id = newId()
-    const answer = await callDispatcher(short.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
-    expect(answer).toMatchObject(unavailable)
+    const response = await callDispatcher(short.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
+    expect(response).toMatchObject(unavailable)
     expect((await dispatcher.call('GET', `${dispatcher.sourcePath(id)}/deliveries`)).status).toBe(404)
   })
 })
@@ -465,9 +465,9 @@ describe('a dispatcher that was delayed for longer than 8 s after its claim', ()
     const now = performance.now.bind(performance)
     // The claim is the first that reads the clock after the call for a slot.
     jest.spyOn(performance, 'now').mockImplementation(() => now() + calls++ * 10_000)
-    const answer = await sendAt(id, delayed.url)
+    const response = await sendAt(id, delayed.url)
     jest.restoreAllMocks()
-    expect(answer).toMatchObject(unavailable)
+    expect(response).toMatchObject(unavailable)
     expect(dispatcher.endpoint.requests).toEqual([])
     expect((await sendAt(id, delayed.url)).body.outcome).toBe('accepted')
   })

@@ -3,7 +3,14 @@ import { deleteOrganization, deleteOrganizationRows, newId } from '@workflow-ser
 import { beginTransaction, freePort, startCustomerEndpoint, untilLocked } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
-import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
+import {
+  callDispatcher,
+  type InternalResponse,
+  invalidField,
+  refusal,
+  sourceIn,
+  sourcePath,
+} from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -13,12 +20,12 @@ describe('201 and 200', () => {
     const id = newId()
     const secret = 'correct horse battery staple é'
     const example = { order: { id: 'A-1', lines: [{ sku: 'x', amount: 2 }] }, note: null }
-    const answer = await dispatcher.save(id, {
+    const response = await dispatcher.save(id, {
       endpoint_url: `${dispatcher.endpoint.url}/Hook?a=1#part`,
       signing_secret: secret,
       example_request_body: example,
     })
-    expect(answer.status).toBe(201)
+    expect(response.status).toBe(201)
     expect(dispatcher.endpoint.requests).toHaveLength(1)
     const [request] = dispatcher.endpoint.requests
     expect(request).toMatchObject({ method: 'POST', path: '/Hook?a=1' })
@@ -31,19 +38,19 @@ describe('201 and 200', () => {
     expect(request?.headers).toMatchObject({
       'content-type': 'application/json',
       'user-agent': 'workflow-service/1',
-      'x-request-id': answer.headers.get('x-request-id'),
+      'x-request-id': response.headers.get('x-request-id'),
     })
     expect(await checkServiceToken(request?.headers['x-service-token'], secret)).toMatchObject({ ok: true })
   })
 
-  test('the answer and the log have the stored values, without the secret', async () => {
+  test('the response and the log have the stored values, without the secret', async () => {
     const id = newId()
-    const answer = await dispatcher.save(id, {
+    const response = await dispatcher.save(id, {
       name: '  Spaced out\u0085',
       signing_secret: 'a secret of thirty-two characters',
     })
     const example = { order_id: 'A-1', total: 99.5 }
-    expect(answer.body).toEqual({
+    expect(response.body).toEqual({
       id,
       organization_id: dispatcher.organizationId,
       name: 'Spaced out',
@@ -58,7 +65,7 @@ describe('201 and 200', () => {
       verified_at: expect.any(String),
       version: 1,
     })
-    expect((await dispatcher.readSource(id)).body).toEqual(answer.body)
+    expect((await dispatcher.readSource(id)).body).toEqual(response.body)
     const data = { target_url: dispatcher.endpoint.url, signing_secret: '[hidden]', body_example: example }
     expect(await dispatcher.readLog(id)).toMatchObject([
       { kind: 'verification', outcome: 'accepted', status: 204, reason: null, source_id: id, request_body: { data } },
@@ -147,7 +154,7 @@ describe('an organization that is deleted', () => {
   })
 })
 
-const saveMoving = (id: string, change: Record<string, unknown>, query = ''): Promise<Answer> =>
+const saveMoving = (id: string, change: Record<string, unknown>, query = ''): Promise<InternalResponse> =>
   dispatcher.save(id, { name: `Moving ${id}`, ...change }, query)
 
 describe('a new address without a secret', () => {
@@ -171,8 +178,8 @@ describe('a new address without a secret', () => {
   ])('is one that differs in %s', async (_what, change) => {
     const id = newId()
     await saveMoving(id, { signing_secret: 'for the first address' })
-    const answer = await saveMoving(id, { endpoint_url: change(dispatcher.endpoint.url) })
-    expect(answer.body.error.details).toMatchObject([{ field: 'signing_secret', code: 'missing' }])
+    const response = await saveMoving(id, { endpoint_url: change(dispatcher.endpoint.url) })
+    expect(response.body.error.details).toMatchObject([{ field: 'signing_secret', code: 'missing' }])
   })
 
   test('is not one that differs in its path or in the spelling of its host', async () => {
@@ -236,8 +243,8 @@ describe('verify=if_changed', () => {
 describe('verify=never', () => {
   test('saves without a request, logs a warning, and marks the source as unverified', async () => {
     const id = newId()
-    const answer = await dispatcher.save(id, { name: 'From a manifest', signing_secret: 's3cret' }, '?verify=never')
-    expect(answer).toMatchObject({ status: 201, body: { verified_at: null, has_signing_secret: true } })
+    const response = await dispatcher.save(id, { name: 'From a manifest', signing_secret: 's3cret' }, '?verify=never')
+    expect(response).toMatchObject({ status: 201, body: { verified_at: null, has_signing_secret: true } })
     expect(dispatcher.endpoint.requests).toHaveLength(0)
     expect(dispatcher.logLines).toContainEqual(expect.objectContaining({ level: 'warn', source_id: id }))
   })
@@ -249,8 +256,8 @@ describe('verify=never', () => {
   })
 
   test('still refuses a URL that is not public', async () => {
-    const answer = await dispatcher.save(newId(), { endpoint_url: 'http://10.0.0.1/' }, '?verify=never')
-    expect(answer.body.error.details).toEqual([expect.objectContaining({ code: 'url_not_public' })])
+    const response = await dispatcher.save(newId(), { endpoint_url: 'http://10.0.0.1/' }, '?verify=never')
+    expect(response.body.error.details).toEqual([expect.objectContaining({ code: 'url_not_public' })])
   })
 
   test('any other mode is refused', async () => {
@@ -273,15 +280,15 @@ const isFirst = (): boolean => dispatcher.endpoint.requests.length === 1
 async function verificationError(change: Record<string, unknown>): Promise<Record<string, unknown>> {
   const id = newId()
   const before = (await dispatcher.save(id, { name: `Before ${id}` })).body
-  const answer = await dispatcher.save(id, { name: `After ${id}`, ...change })
-  expect(answer).toMatchObject(refusal(422, 'verification_failed'))
+  const response = await dispatcher.save(id, { name: `After ${id}`, ...change })
+  expect(response).toMatchObject(refusal(422, 'verification_failed'))
   expect((await dispatcher.readSource(id)).body).toEqual(before)
   const fresh = newId()
-  expect((await dispatcher.save(fresh, change)).body.error).toMatchObject({ reason: answer.body.error.reason })
+  expect((await dispatcher.save(fresh, change)).body.error).toMatchObject({ reason: response.body.error.reason })
   expect((await dispatcher.readSource(fresh)).status).toBe(404)
   const [entry] = await dispatcher.readLog(fresh)
   expect(entry).toMatchObject({ kind: 'verification', source_id: fresh })
-  return { ...answer.body.error, logged: entry?.outcome }
+  return { ...response.body.error, logged: entry?.outcome }
 }
 
 describe('422 verification_failed', () => {
@@ -336,8 +343,8 @@ describe('422 verification_failed', () => {
     ],
   ])('%s', async (_what, result, error) => {
     const stubbed = await dispatcher.startAnother({ sendRequest: () => Promise.resolve(result) })
-    const answer = await callDispatcher(stubbed.url, 'PUT', dispatcher.sourcePath(newId()), sourceIn({}))
-    expect(answer).toMatchObject({ status: 422, body: { error: { code: 'verification_failed', ...error } } })
+    const response = await callDispatcher(stubbed.url, 'PUT', dispatcher.sourcePath(newId()), sourceIn({}))
+    expect(response).toMatchObject({ status: 422, body: { error: { code: 'verification_failed', ...error } } })
   })
 
   test('an unused port; the error says why', async () => {
@@ -375,12 +382,12 @@ describe('422 verification_failed', () => {
       }),
     })
     const id = newId()
-    const answer = await callDispatcher(rebound.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
-    expect(answer).toMatchObject({
+    const response = await callDispatcher(rebound.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
+    expect(response).toMatchObject({
       status: 422,
       body: { error: { code: 'verification_failed', reason: 'url_not_public' } },
     })
-    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toContain('10.1.2.3')
+    expect(JSON.stringify([response.body, await dispatcher.readLog(id)])).not.toContain('10.1.2.3')
     expect(JSON.stringify(dispatcher.logLines)).toContain('10.1.2.3')
   })
 })
@@ -390,9 +397,9 @@ describe('422 validation_error', () => {
     const strict = await dispatcher.startAnother({}, { allowedSubnets: { cidrs: [], contains: () => false } })
     for (const host of ['localhost', '127.0.0.1']) {
       const source = sourceIn({ endpoint_url: `http://${host}:${dispatcher.endpoint.port}/` })
-      const answer = await callDispatcher(strict.url, 'PUT', dispatcher.sourcePath(newId()), source)
-      expect(answer).toMatchObject(invalidField('endpoint_url', 'url_not_public'))
-      expect(answer.body.error.message).toMatch(/^endpoint_url: The endpoint must be publicly reachable: /)
+      const response = await callDispatcher(strict.url, 'PUT', dispatcher.sourcePath(newId()), source)
+      expect(response).toMatchObject(invalidField('endpoint_url', 'url_not_public'))
+      expect(response.body.error.message).toMatch(/^endpoint_url: The endpoint must be publicly reachable: /)
     }
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
@@ -406,9 +413,9 @@ describe('422 validation_error', () => {
       return callDispatcher(limited.url, 'PUT', sourcePath(organizationId, id), body, { 'x-actor': actor })
     }
     const person = newId()
-    const answers = await Promise.all(Array.from({ length: 5 }, () => save(person)))
-    const refused = answers.filter(({ status }) => status === 409)
-    expect([answers.filter(({ status }) => status === 201).length, refused.length]).toEqual([2, 3])
+    const responses = await Promise.all(Array.from({ length: 5 }, () => save(person)))
+    const refused = responses.filter(({ status }) => status === 409)
+    expect([responses.filter(({ status }) => status === 201).length, refused.length]).toEqual([2, 3])
     expect(refused[0]!.body.error).toMatchObject({
       code: 'quota_exceeded',
       message:
@@ -425,8 +432,8 @@ describe('422 validation_error', () => {
   test('refuses an X-Actor that is not valid, before anything is sent', async () => {
     const path = dispatcher.sourcePath(newId())
     const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
-    const answer = await dispatcher.call('PUT', path, source, { 'x-actor': '{"name":"Ada"}' })
-    expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ field: 'X-Actor' }] } } })
+    const response = await dispatcher.call('PUT', path, source, { 'x-actor': '{"name":"Ada"}' })
+    expect(response).toMatchObject({ status: 422, body: { error: { details: [{ field: 'X-Actor' }] } } })
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 
@@ -437,8 +444,8 @@ describe('422 validation_error', () => {
         '"example_request_body":{}',
         `"example_request_body":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`,
       )
-      const answer = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), body)
-      expect(answer).toMatchObject(
+      const response = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), body)
+      expect(response).toMatchObject(
         invalidField(['example_request_body.a', ...Array<string>(31).fill('0')].join('.'), 'too_deep'),
       )
     }
@@ -447,12 +454,12 @@ describe('422 validation_error', () => {
   test('refuses a number that JavaScript cannot represent exactly', async () => {
     const text = JSON.stringify(sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: { n: 0 } }))
     const body = text.replace('"n":0', '"n":12345678901234567890')
-    const answer = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), body)
-    expect(answer).toMatchObject(invalidField('example_request_body', 'inexact_number'))
+    const response = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), body)
+    expect(response).toMatchObject(invalidField('example_request_body', 'inexact_number'))
   })
 
   test('reports every invalid field at once, in the order of the schema', async () => {
-    const answer = await dispatcher.save(newId(), {
+    const response = await dispatcher.save(newId(), {
       name: '   ',
       description: 5,
       endpoint_url: 'nonsense',
@@ -460,8 +467,8 @@ describe('422 validation_error', () => {
       example_request_body: [],
       extra: 1,
     })
-    expect(answer).toMatchObject(refusal(422, 'validation_error'))
-    expect(answer.body.error.details.map(({ field, code }) => [field, code])).toEqual([
+    expect(response).toMatchObject(refusal(422, 'validation_error'))
+    expect(response.body.error.details.map(({ field, code }) => [field, code])).toEqual([
       ['name', 'string_too_short'],
       ['description', 'string_type'],
       ['endpoint_url', 'url_parsing'],

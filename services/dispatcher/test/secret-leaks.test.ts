@@ -24,7 +24,7 @@ const postgresLog: string[] = []
 let endpoint: CustomerEndpoint
 let secureEndpoint: CustomerEndpoint
 let dispatcher: { url: string; process: StartedProcess }
-const answers: string[] = []
+const responses: string[] = []
 const organizationId = newId()
 
 /** Starts a PostgreSQL that logs every statement with all its parameters. */
@@ -61,14 +61,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Calls the dispatcher and keeps the answer and its headers for the search. */
+/** Calls the dispatcher and keeps the response and its headers for the search. */
 async function call(method: string, path: string, body?: unknown): Promise<number> {
   const response = await fetch(`${dispatcher.url}${path}`, {
     method,
     headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
-  answers.push(`${JSON.stringify([...response.headers])}\n${await response.text()}`)
+  responses.push(`${JSON.stringify([...response.headers])}\n${await response.text()}`)
   return response.status
 }
 
@@ -154,7 +154,7 @@ async function useEverything(): Promise<void> {
   expect(await call('DELETE', pathOf(id))).toBe(204)
 }
 
-test('secrets and tokens appear in no database file, write-ahead log, log, error, metric or answer', async () => {
+test('secrets and tokens appear in no database file, write-ahead log, log, error, metric or response', async () => {
   await useEverything()
   const admin = createDatabase({ url: postgres.adminUrl, applicationName: 'test', maxConnections: 1 })
   await admin.pool.query('CHECKPOINT')
@@ -164,7 +164,7 @@ test('secrets and tokens appear in no database file, write-ahead log, log, error
   await postgres.stop('immediate')
 
   const outputs = new Map<string, Buffer>([
-    ['answers', Buffer.from(answers.join('\n'))],
+    ['responses', Buffer.from(responses.join('\n'))],
     ['stdout', Buffer.from(dispatcher.process.stdout)],
     ['postgres.log', Buffer.from(postgresLog.join('\n'))],
     ['stderr', Buffer.from(dispatcher.process.stderr)],
@@ -172,9 +172,9 @@ test('secrets and tokens appear in no database file, write-ahead log, log, error
   const data = join(folder, 'data')
   for (const file of await filesBelow(data)) outputs.set(file.slice(data.length), await readFile(file))
 
-  // The search finds the marker in the answers, the tables, the write-ahead log and the log of PostgreSQL.
+  // The search finds the marker in the responses, the tables, the write-ahead log and the log of PostgreSQL.
   const found = outputsWith([MARKER], outputs)
-  for (const kind of [/^answers/, /^\/base\//, /^\/pg_wal\//, /^postgres\.log/]) {
+  for (const kind of [/^responses/, /^\/base\//, /^\/pg_wal\//, /^postgres\.log/]) {
     expect(found).toContainEqual(expect.stringMatching(kind))
   }
   expect(outputsWith([organizationId], outputs)).toContain('stdout')

@@ -4,8 +4,8 @@ import { newId, readSteps } from '@workflow-service/database'
 import { freePort, startCustomerEndpoint, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
 import {
-  type Answer,
   callDispatcher,
+  type InternalResponse,
   invalidField,
   PAYLOAD,
   refusal,
@@ -32,7 +32,7 @@ const deliveryBody = (change: Record<string, unknown> = {}): Record<string, unkn
   payload: PAYLOAD,
   ...change,
 })
-const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
+const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<InternalResponse> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
 /** What the log keeps for people. */
@@ -55,7 +55,7 @@ describe('200', () => {
     const [runId, sessionId] = [newId(), await dispatcher.createSession(4)]
     const lease = { session_id: sessionId, epoch: 4 }
     const path = `/internal/deliveries/${id.toUpperCase()}`
-    const answer = await dispatcher.call('PUT', path, deliveryBody({ run_id: runId, lease }), {
+    const response = await dispatcher.call('PUT', path, deliveryBody({ run_id: runId, lease }), {
       'x-request-id': 'start-42',
     })
     const [request, ...others] = dispatcher.endpoint.requests
@@ -65,7 +65,7 @@ describe('200', () => {
     expect(await checkServiceToken(request?.headers['x-service-token'], SECRET)).toMatchObject({ ok: true })
     const signature = await checkServiceSignature(request!.headers, request!.body, SECRET)
     expect(signature).toMatchObject({ ok: true, deliveryId: request!.headers['x-delivery-id'] })
-    expect(answer).toMatchObject({
+    expect(response).toMatchObject({
       status: 200,
       body: {
         id,
@@ -84,17 +84,17 @@ describe('200', () => {
       },
     })
     const log = await dispatcher.call('GET', `${dispatcher.sourcePath(sourceId)}/deliveries?limit=1`)
-    expect(log.body.data).toEqual([answer.body])
+    expect(log.body.data).toEqual([response.body])
   })
 
   test('the body of a rejection is kept for people: the caller and the internal log do not get it', async () => {
     const body = `<b>no stock</b>\n${'x'.repeat(5_000)}`
     dispatcher.endpoint.answerWith({ status: 422, body })
     const id = newId()
-    const answers = [await send(id), await send(id), await dispatcher.readLog(sourceId)]
+    const responses = [await send(id), await send(id), await dispatcher.readLog(sourceId)]
     const rejected = { body: { outcome: 'rejected' } }
-    expect(answers).toMatchObject([rejected, rejected, expect.anything()])
-    expect(JSON.stringify([answers, dispatcher.logLines])).not.toContain('no stock')
+    expect(responses).toMatchObject([rejected, rejected, expect.anything()])
+    expect(JSON.stringify([responses, dispatcher.logLines])).not.toContain('no stock')
     expect(await rejectedAnswer(id)).toBe(body.slice(0, 4_096))
 
     dispatcher.endpoint.answerWith({ status: 200, body: 'a line\nand another' })
@@ -144,9 +144,9 @@ describe('200', () => {
   test('an unusual status is rejected and recorded', async () => {
     const odd = await startRawEndpoint((socket) => void socket.end('HTTP/1.1 000 Odd\r\ncontent-length: 0\r\n\r\n'))
     const source = await dispatcher.saveSource({ endpoint_url: odd.url }, 'never')
-    const answer = await send(newId(), { source_id: source })
-    expect(answer.body).toMatchObject({ outcome: 'rejected', status: 0 })
-    expect((await dispatcher.readLog(source))[0]).toEqual(answer.body)
+    const response = await send(newId(), { source_id: source })
+    expect(response.body).toMatchObject({ outcome: 'rejected', status: 0 })
+    expect((await dispatcher.readLog(source))[0]).toEqual(response.body)
     await odd.close()
   })
 
@@ -154,25 +154,25 @@ describe('200', () => {
     const short = await dispatcher.saveSource({ signing_secret: 'abcdef' })
     dispatcher.endpoint.answerWith({ body: 'abcdef'.repeat(50) })
     const id = newId()
-    const answer = await send(id, { source_id: short })
-    expect(answer.body.answer).toHaveLength(300)
-    expect((await dispatcher.readLog(short))[0]).toEqual(answer.body)
+    const response = await send(id, { source_id: short })
+    expect(response.body.answer).toHaveLength(300)
+    expect((await dispatcher.readLog(short))[0]).toEqual(response.body)
   })
 })
 
 describe('payloads against the example', () => {
   test('a payload that does not follow the example is invalid with an error per field, and not sent', async () => {
     const id = newId()
-    const answer = await send(id, { payload: { order_id: 7, extra: true } })
-    expect(answer).toMatchObject({ status: 200, body: { outcome: 'invalid', status: null } })
-    expect(answer.body.mismatches?.map(({ field, code }) => [field, code])).toEqual([
+    const response = await send(id, { payload: { order_id: 7, extra: true } })
+    expect(response).toMatchObject({ status: 200, body: { outcome: 'invalid', status: null } })
+    expect(response.body.mismatches?.map(({ field, code }) => [field, code])).toEqual([
       ['order_id', 'string_type'],
       ['total', 'missing'],
       ['extra', 'extra_forbidden'],
     ])
-    expect(answer.body.reason).toMatch(/order_id: must be a string.*total: is required/)
+    expect(response.body.reason).toMatch(/order_id: must be a string.*total: is required/)
     expect(dispatcher.endpoint.requests).toEqual([])
-    expect((await send(id, { payload: { order_id: 7, extra: true } })).body).toEqual(answer.body)
+    expect((await send(id, { payload: { order_id: 7, extra: true } })).body).toEqual(response.body)
   })
 
   test.each([
@@ -182,10 +182,10 @@ describe('payloads against the example', () => {
     ['200,000 characters', 'x'.repeat(200_000)],
   ])('an unknown field whose name has %s is invalid and recorded', async (_what, name) => {
     const id = newId()
-    const answer = await send(id, { payload: { ...PAYLOAD, [name]: 1 } })
-    expect(answer.body).toMatchObject({ outcome: 'invalid', mismatches: [{ code: expect.any(String) }] })
-    expect(answer.body.reason?.length).toBeLessThanOrEqual(2_000)
-    expect((await dispatcher.readLog(sourceId))[0]).toEqual(answer.body)
+    const response = await send(id, { payload: { ...PAYLOAD, [name]: 1 } })
+    expect(response.body).toMatchObject({ outcome: 'invalid', mismatches: [{ code: expect.any(String) }] })
+    expect(response.body.reason?.length).toBeLessThanOrEqual(2_000)
+    expect((await dispatcher.readLog(sourceId))[0]).toEqual(response.body)
     expect(dispatcher.endpoint.requests).toEqual([])
   })
 
@@ -200,7 +200,7 @@ describe('payloads against the example', () => {
 })
 
 /** Sends a payload with lists in lists, in as many levels as are given. */
-const sendNested = (levels: number): Promise<Answer> => {
+const sendNested = (levels: number): Promise<InternalResponse> => {
   const nested = `"total":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}`
   const body = JSON.stringify(deliveryBody()).replace('"total":12', nested)
   return dispatcher.call('PUT', `/internal/deliveries/${newId()}`, body)
@@ -253,8 +253,8 @@ describe('the signing secret', () => {
       'UPDATE webhook_sources SET signing_secret = set_byte(signing_secret, 30, get_byte(signing_secret, 30) # 1) WHERE id = $1',
       [damaged],
     )
-    const answer = await send(newId(), { source_id: damaged })
-    expect(answer.body).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('signing secret') })
+    const response = await send(newId(), { source_id: damaged })
+    expect(response.body).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('signing secret') })
     expect(dispatcher.endpoint.requests).toEqual([])
     await waitUntil(() => dispatcher.logLines.some(({ level }) => level === 'error'))
   })
@@ -299,15 +299,15 @@ describe('at most once', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(1)
   })
 
-  test('of many concurrent calls at two dispatchers one sends, and all get the same answer', async () => {
+  test('of many concurrent calls at two dispatchers one sends, and all get the same response', async () => {
     const other = await dispatcher.startAnother()
     const id = newId()
     dispatcher.endpoint.answerWith({ body: 'once', delayMs: 200 })
     const calls = Array.from({ length: 10 }, (_, index) => send(id, {}, index % 2 === 0 ? dispatcher.url : other.url))
-    const answers = await Promise.all(calls)
+    const responses = await Promise.all(calls)
     expect(dispatcher.endpoint.requests).toHaveLength(1)
-    for (const answer of answers)
-      expect(answer).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'once' } })
+    for (const response of responses)
+      expect(response).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'once' } })
   })
 
   test('the outcome is recorded if the caller disconnects', async () => {
@@ -334,13 +334,13 @@ describe('at most once', () => {
   describe('of a delivery that another dispatcher recorded', () => {
     test('the outcome becomes unknown past the deadline of 40 s, and nothing is sent', async () => {
       const id = await recordInFlight(41_000)
-      const answer = await send(id)
-      expect(answer.body).toMatchObject({
+      const response = await send(id)
+      expect(response.body).toMatchObject({
         outcome: 'unknown',
         status: null,
         reason: expect.stringContaining('interrupted'),
       })
-      expect((await send(id)).body).toEqual(answer.body)
+      expect((await send(id)).body).toEqual(response.body)
       expect(dispatcher.endpoint.requests).toEqual([])
     })
 
@@ -382,9 +382,9 @@ describe('409 idempotency_conflict', () => {
     const otherSource = newId()
     await dispatcher.saveIn(other, {}, otherSource, '?verify=never')
     dispatcher.endpoint.requests.length = 0
-    const answer = await send(id, { organization_id: other, source_id: otherSource })
-    expect(answer).toMatchObject(refusal(409, 'idempotency_conflict'))
-    expect(JSON.stringify(answer.body)).not.toContain(sourceId)
+    const response = await send(id, { organization_id: other, source_id: otherSource })
+    expect(response).toMatchObject(refusal(409, 'idempotency_conflict'))
+    expect(JSON.stringify(response.body)).not.toContain(sourceId)
     expect(dispatcher.endpoint.requests).toEqual([])
   })
 
@@ -418,10 +418,10 @@ describe('with the journal of a run', () => {
     const running = { status: 'running', startedAt: new Date(), attempts: 1 }
     await db.prisma.start.update({ where: { id: runId }, data: running })
     dispatcher.endpoint.answerWith({ status: 200, body: 'thanks' })
-    const answer = await send(id, { run_id: runId, lease: { session_id: sessionId, epoch: 1 }, journal })
-    expect(answer.body.outcome).toBe('accepted')
-    expect(answer.headers.get('x-run-journal')).toBe('succeeded')
-    expect(Object.keys(answer.body)).toEqual(Object.keys(DeliveryOut.properties))
+    const response = await send(id, { run_id: runId, lease: { session_id: sessionId, epoch: 1 }, journal })
+    expect(response.body.outcome).toBe('accepted')
+    expect(response.headers.get('x-run-journal')).toBe('succeeded')
+    expect(Object.keys(response.body)).toEqual(Object.keys(DeliveryOut.properties))
     const [message, result] = await readSteps(db, runId)
     expect(message?.data).toEqual({ agent: 'builtin', text: 'hello' })
     expect(result).toMatchObject({
@@ -555,7 +555,7 @@ async function startFull(...options: Parameters<typeof dispatcher.startAnother>)
 }
 
 describe('limits', () => {
-  test('at the limit of a source the answer is 503, nothing is recorded, and other sources are not affected', async () => {
+  test('at the limit of a source the response is 503, nothing is recorded, and other sources are not affected', async () => {
     const narrow = await dispatcher.startAnother({ slotWaitMs: 100 }, { maxInFlightPerSource: 2 })
     const { open, answer } = createGate()
     dispatcher.endpoint.answerWith(answer)
@@ -621,7 +621,7 @@ describe('limits', () => {
     expect(sentInOrder.slice(1)).toEqual([firstSent?.body.request_id, laterSent?.body.request_id])
   })
 
-  test('at the limit of the process the answer is 503, nothing is recorded, and the call may be repeated', async () => {
+  test('at the limit of the process the response is 503, nothing is recorded, and the call may be repeated', async () => {
     const { narrow, open, slow } = await startFull({ slotWaitMs: 100 }, { maxInFlight: 1 })
     const id = newId()
     const beyond = await send(id, {}, narrow.url)
@@ -658,8 +658,8 @@ describe('a suspended organization', () => {
     const id = newId()
     const again = { organization_id: dispatcher.organizationId, resend_of: sent, sent_by: null }
     const resent = await dispatcher.call('PUT', `/internal/deliveries/${id}`, again)
-    for (const answer of [await send(id), resent]) {
-      expect(answer).toMatchObject(refusal(403, 'organization_suspended'))
+    for (const response of [await send(id), resent]) {
+      expect(response).toMatchObject(refusal(403, 'organization_suspended'))
     }
     expect(await dispatcher.isRecorded(id)).toBe(false)
     expect((await send(sent)).body.outcome).toBe('accepted')

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
-import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
+import { openConnection, parseResponse, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
 import { useTestGateway } from './support/test-gateway.ts'
 
@@ -36,9 +36,9 @@ describe('401', () => {
     ['a key in another header', { 'X-Api-Key': key }, missing],
     ['an enormous key', { Authorization: `Bearer ${'x'.repeat(8_000)}` }, invalid],
   ])('%s is refused with what to send', async (_what, headers, message) => {
-    const answer = await gateway.get(ORGANIZATION, { key: null, headers })
-    expect([answer.status, answer.body.error]).toMatchObject([401, { code: 'unauthorized', message }])
-    expect(answer.text).not.toContain(key)
+    const response = await gateway.get(ORGANIZATION, { key: null, headers })
+    expect([response.status, response.body.error]).toMatchObject([401, { code: 'unauthorized', message }])
+    expect(response.text).not.toContain(key)
   })
 
   test('a valid key beside another one, in the header or in another Authorization header', async () => {
@@ -171,7 +171,7 @@ describe('the cache', () => {
     await waitUntil(async () => (await gateway.get(ORGANIZATION, { key, url })).status === status)
     connection.write(body)
     const received = await connection.ended
-    expect(parseAnswer(received)?.status).toBe(status)
+    expect(parseResponse(received)?.status).toBe(status)
     expect(received.match(/^RateLimit: "[\w-]+"/gm)).toEqual(limits)
     expect(gateway.published).toHaveLength(published)
   })

@@ -61,7 +61,7 @@ test(`answers ${RUNS} generated requests as declared for their operation, with e
   await fc.assert(
     fc.asyncProperty(fc.oneof(...requests), async ({ operation: { id, method }, target, bytes }) => {
       const sent = await sendRaw(gateway.url, bytes)
-      if (!sent) throw new Error('The connection ended without an answer')
+      if (!sent) throw new Error('The connection ended without a response')
       const { status, headers, text } = sent
       const body = JSON.parse(text) as { error?: { code: string } }
       const problems = contractProblems(method, target, { status, headers, body })
@@ -71,7 +71,7 @@ test(`answers ${RUNS} generated requests as declared for their operation, with e
     { seed: 3, numRuns: RUNS, endOnFailure: false },
   )
   const declared = operations.flatMap((each) =>
-    [each.success.status, ...errorCodesOf(each)].map((answer) => `${each.id} ${answer}`),
+    [each.success.status, ...errorCodesOf(each)].map((response) => `${each.id} ${response}`),
   )
   expect(declared.filter((each) => !seen.has(each) && !NOT_CAUSED.some((code) => each.endsWith(code)))).toEqual([])
 })

@@ -25,11 +25,11 @@ const waiting = async (count: number) =>
 async function waitAndRevoke() {
   const { key, apiKey } = await gateway.issueKey({ scopes: ['read'] })
   const { id } = await start()
-  const answer = gateway.get(`/v1/runs/${id}?wait=30`, { key })
+  const response = gateway.get(`/v1/runs/${id}?wait=30`, { key })
   await waiting(1)
   await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
   await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
-  return { id, key, answer }
+  return { id, key, response }
 }
 
 describe('GET /v1/runs/{run_id}', () => {
@@ -75,10 +75,10 @@ describe('GET /v1/runs/{run_id}', () => {
 
   test('waits until the run has ended, for any number of requests with one statement', async () => {
     const { id } = await start()
-    const answers = Promise.all(Array.from({ length: 50 }, () => runOf(id, '?wait=30')))
+    const responses = Promise.all(Array.from({ length: 50 }, () => runOf(id, '?wait=30')))
     await waiting(50)
     await end(id, 'cancelled')
-    expect(new Set((await answers).map(({ status }) => status))).toEqual(new Set(['cancelled']))
+    expect(new Set((await responses).map(({ status }) => status))).toEqual(new Set(['cancelled']))
     await waiting(0)
   })
 
@@ -102,7 +102,7 @@ describe('GET /v1/runs/{run_id}', () => {
 
   test('leaves connections to others when the time of many requests is over at once', async () => {
     const ids = await Promise.all(Array.from({ length: 30 }, async () => (await start()).id))
-    const answers = Promise.all(ids.map((id) => runOf(id, '?wait=5')))
+    const responses = Promise.all(ids.map((id) => runOf(id, '?wait=5')))
     await waiting(30)
     using lock = await beginTransaction(gateway.db.pool)
     await lock.query('LOCK TABLE starts')
@@ -112,36 +112,36 @@ describe('GET /v1/runs/{run_id}', () => {
     expect((await gateway.get('/v1/organization')).status).toBe(200)
     expect(await countReads()).toBe(10)
     await lock.query('ROLLBACK')
-    expect((await answers).map(({ id, status }) => ({ id, status }))).toEqual(
+    expect((await responses).map(({ id, status }) => ({ id, status }))).toEqual(
       ids.map((id) => ({ id, status: 'queued' })),
     )
   })
 
   test('is refused when the key was revoked meanwhile', async () => {
-    const { id, answer } = await waitAndRevoke()
+    const { id, response } = await waitAndRevoke()
     await end(id, 'succeeded')
-    expect((await answer).status).toBe(401)
+    expect((await response).status).toBe(401)
   })
 
   test('says nothing new to a key that cannot be looked up again', async () => {
-    const { id, key, answer } = await waitAndRevoke()
+    const { id, key, response } = await waitAndRevoke()
     using client = await beginTransaction(gateway.db.pool)
     await client.query('LOCK TABLE api_keys')
     // Until the key is no longer in the cache.
     await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 503)
     await end(id, 'succeeded')
-    expect(await answer).toMatchObject({ status: 200, body: { status: 'queued' } })
+    expect(await response).toMatchObject({ status: 200, body: { status: 'queued' } })
   })
 
   test('is answered when the gateway stops', async () => {
     const another = await gateway.startAnother()
     const { id } = await start()
-    const answer = getRun(id, '?wait=30', another.url)
+    const response = getRun(id, '?wait=30', another.url)
     await waitUntil(
       async () => (await gateway.metric('gateway_run_waits', `http://127.0.0.1:${another.metricsPort}`)) === 1,
     )
     await another.stop()
-    expect(await answer).toMatchObject({ status: 200, body: { id, status: 'queued' } })
+    expect(await response).toMatchObject({ status: 200, body: { id, status: 'queued' } })
   })
 })
 

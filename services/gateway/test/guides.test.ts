@@ -56,10 +56,10 @@ function secondsOf(name: string, text: string): number {
   return Number(new RegExp(String.raw`\b${name}=(\d+)`).exec(text)?.[1])
 }
 
-test('the programs in Python wait longer for an answer than the service for the end of a run', () => {
+test('the programs in Python wait longer for a response than the service for the end of a run', () => {
   const guide = readFileSync(join(import.meta.dirname, '../src/docs/guides/first-start.md'), 'utf8')
   const ofOperations = readFileSync(join(import.meta.dirname, '../../../packages/reference/src/samples.ts'), 'utf8')
-  // Beside the wait, every answer comes within 5 seconds.
+  // Beside the wait, every response comes within 5 seconds.
   const longest = secondsOf('wait', guide) + 5
   for (const text of [guide, ofOperations]) expect(secondsOf('timeout', text)).toBeGreaterThan(longest)
 })

@@ -248,8 +248,8 @@ describe('422', () => {
     ['invalid_cursor', ['x', 'x'.repeat(512), '%00', '%F0%9F%9A%80'].map((cursor) => `cursor=${cursor}`)],
   ])('%s: %j', async (code, queries) => {
     for (const query of queries) {
-      const answer = await gateway.get(`/v1/workflows?${query}`)
-      expect([query, answer.status, answer.violations]).toEqual([query, 422, [[query.split('=', 1)[0], code]]])
+      const response = await gateway.get(`/v1/workflows?${query}`)
+      expect([query, response.status, response.violations]).toEqual([query, 422, [[query.split('=', 1)[0], code]]])
     }
   })
 

@@ -46,7 +46,7 @@ describe('while the database is unavailable', () => {
       await breakDatabase()
       const late = await gateway.startAnother()
       const startedAt = performance.now()
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         gateway.get('/v1/workflows'),
         gateway.get(`/v1/workflows/${workflowId}`),
         gateway.start(workflowId, { context: 'go' }),
@@ -54,8 +54,8 @@ describe('while the database is unavailable', () => {
         gateway.get('/v1/organization', { url: late.url }),
       ])
       const tookMs = performance.now() - startedAt
-      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503))
-      expect(answers.map(({ body }) => body.error.code)).toEqual(answers.map(() => 'service_unavailable'))
+      expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 503))
+      expect(responses.map(({ body }) => body.error.code)).toEqual(responses.map(() => 'service_unavailable'))
       expect(tookMs).toBeLessThan(5_500)
       expect(await readiness(gateway.metricsUrl)).toBe(503)
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200)
@@ -64,7 +64,7 @@ describe('while the database is unavailable', () => {
       // Also a request whose key cannot be read counts as one of its operation: alerts look at the starts.
       const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
       expect(metrics).toContain('_count{service="gateway",operation="getOrganization",status="503"}')
-      // The error of the database, not the answer that it causes.
+      // The error of the database, not the response that it causes.
       expect(JSON.stringify(gateway.logLines)).not.toContain('"name":"ApiError"')
       thaw()
       await postgres.restart()
@@ -99,8 +99,8 @@ describe('while the database is unavailable', () => {
     }
     await waitUntil(fillBatches, { timeoutMs: 60_000 })
     const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: queued }))
-    const answers = await Promise.all([...first, ...rest])
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+    const responses = await Promise.all([...first, ...rest])
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([503]))
     thaw()
     await waitUntil(async () => (await gateway.start(workflowId, { context: 'after' })).status === 202, {
       timeoutMs: 20_000,

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { ErrorResponse } from '@workflow-service/contract'
-import { openConnection, parseAnswer, type RawAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
+import { openConnection, parseResponse, type RawResponse, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { contractProblems } from './support/call.ts'
 import { useTestGateway } from './support/test-gateway.ts'
 
@@ -11,12 +11,12 @@ beforeAll(() => {
   authorization = `Authorization: Bearer ${gateway.organization.key}\r\n`
 })
 
-/** Returns status and code of an answer, or how it breaks the contract. */
-function outcomeOf(answer: RawAnswer | null): string {
-  if (!answer) return 'no answer'
-  const body = JSON.parse(answer.text) as ErrorResponse
-  const problems = contractProblems('GET', '/', { ...answer, body })
-  return problems.length > 0 ? problems.join('; ') : `${answer.status} ${body.error.code}`
+/** Returns status and code of a response, or how it breaks the contract. */
+function outcomeOf(response: RawResponse | null): string {
+  if (!response) return 'no response'
+  const body = JSON.parse(response.text) as ErrorResponse
+  const problems = contractProblems('GET', '/', { ...response, body })
+  return problems.length > 0 ? problems.join('; ') : `${response.status} ${body.error.code}`
 }
 const idOf = async (id: string): Promise<string> =>
   String((await gateway.get('/v1/organization', { headers: { 'X-Request-Id': id } })).headers['x-request-id'])
@@ -61,12 +61,12 @@ describe('malformed requests', () => {
   test.each([
     ['half a request line', 'GE', '400 invalid_request'],
     ['half of the headers', 'GET / HTTP/1.1\r\nHost: x\r\nA', '400 invalid_request'],
-    ['nothing', '', 'no answer'],
+    ['nothing', '', 'no response'],
     ['a complete request', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', '401 unauthorized'],
   ])('%s and then the end of the connection', async (_what, bytes, expected) => {
     const connection = await openConnection(gateway.url)
     connection.socket.end(bytes)
-    expect(outcomeOf(parseAnswer(await connection.ended))).toBe(expected)
+    expect(outcomeOf(parseResponse(await connection.ended))).toBe(expected)
   })
 
   test('CONNECT is answered 404', async () => {
@@ -98,8 +98,8 @@ describe('unusual requests', () => {
     ['TRACE', `TRACE /v1/organization HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
     ['a method of WebDAV', `PROPFIND /v1/organization HTTP/1.1\r\nHost: x\r\n${CLOSE}`],
   ])('%s', async (_what, lines) => {
-    const answer = await sendRaw(gateway.url, Buffer.from(`${lines}${authorization}\r\n`, 'latin1'))
-    expect(outcomeOf(answer)).toBe('404 not_found')
+    const response = await sendRaw(gateway.url, Buffer.from(`${lines}${authorization}\r\n`, 'latin1'))
+    expect(outcomeOf(response)).toBe('404 not_found')
   })
 
   test('a path or a query that is not percent-encoded UTF-8', async () => {
@@ -108,8 +108,8 @@ describe('unusual requests', () => {
       ...paths,
       ...['search=%zz', 'search=%ED%A0%80', '%ff=1'].map((it) => `/v1/workflows?${it}`),
     ]) {
-      const answer = await sendRaw(gateway.url, request(target, CLOSE))
-      expect([target, outcomeOf(answer)]).toEqual([target, '400 invalid_request'])
+      const response = await sendRaw(gateway.url, request(target, CLOSE))
+      expect([target, outcomeOf(response)]).toEqual([target, '400 invalid_request'])
     }
   })
 })
@@ -162,26 +162,26 @@ describe('request bodies', () => {
     ['gzip, chunked', '400 unsupported_media_type', 'without a Transfer-Encoding other than'],
   ])('a body in the transfer coding %s is answered %s', async (coding, expected, advice) => {
     const bytes = `${head(`Transfer-Encoding: ${coding}\r\n${CLOSE}`)}2\r\n{}\r\n0\r\n\r\n`
-    const answer = await sendRaw(gateway.url, bytes)
-    expect(outcomeOf(answer)).toBe(expected)
-    expect(answer?.text).toContain(advice)
+    const response = await sendRaw(gateway.url, bytes)
+    expect(outcomeOf(response)).toBe(expected)
+    expect(response?.text).toContain(advice)
   })
 
   test.each([
     ['before it arrives', 'Content-Length: 1000000000\r\n', ''],
     ['as soon as it is too large', 'Transfer-Encoding: chunked\r\n', `50000\r\n${' '.repeat(0x50000)}\r\n`],
-  ])('a body is refused %s, and its connection is closed with the answer', async (_when, lines, body) => {
+  ])('a body is refused %s, and its connection is closed with the response', async (_when, lines, body) => {
     const connection = await openConnection(gateway.url)
     connection.write(head(lines) + body)
     const received = await connection.ended
-    expect(outcomeOf(parseAnswer(received))).toBe('400 body_too_large')
+    expect(outcomeOf(parseResponse(received))).toBe('400 body_too_large')
     expect(received).toContain('\r\nConnection: close\r\n')
   })
 
   test('a body that ends early is answered 400', async () => {
     const connection = await openConnection(gateway.url)
     connection.socket.end(`${head('Content-Length: 100\r\n')}{}`)
-    expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
+    expect(outcomeOf(parseResponse(await connection.ended))).toBe('400 invalid_request')
   })
 
   test('a caller that disconnects during the body causes no error', async () => {
@@ -202,8 +202,8 @@ describe('several requests on one connection', () => {
 
   test.each([
     ['are answered in order', ['/v1/organization', '/nowhere', '/v1/workflows'], CLOSE, '', '200,404,200'],
-    ['have their answers before that of a malformed one', ['/v1/workflows'], '', 'rubbish\r\n\r\n', '200,400'],
-    ['have no answer to bytes after the last one', ['/v1/organization'], CLOSE, 'rubbish\r\n\r\n', '200'],
+    ['have their responses before that of a malformed one', ['/v1/workflows'], '', 'rubbish\r\n\r\n', '200,400'],
+    ['have no response to bytes after the last one', ['/v1/organization'], CLOSE, 'rubbish\r\n\r\n', '200'],
   ])('%s', async (_what, paths, last, more, statuses) => {
     const connection = await openConnection(gateway.url)
     connection.write(paths.map((path, index) => request(path, paths[index + 1] ? '' : last)).join('') + more)
@@ -224,8 +224,8 @@ test('X-Request-Id appears in errors and in the log', async () => {
 })
 
 test('CORS is off by default', async () => {
-  const answer = await preflight(gateway.url, 'https://app.example')
-  expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null])
+  const response = await preflight(gateway.url, 'https://app.example')
+  expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, null])
 })
 
 test('CORS allows pages of the configured origins and no others', async () => {
@@ -239,9 +239,9 @@ test('CORS allows pages of the configured origins and no others', async () => {
   // The page is kept by caches, which would give it to callers of other origins.
   const page = await fetch(`${url}/docs`, { headers: { Origin: 'https://app.example' } })
   expect([page.status, page.headers.get('access-control-allow-origin')]).toEqual([200, null])
-  const answer = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
-  expect(answer.headers['access-control-allow-origin']).toBe('https://other.example')
-  expect(answer.headers['access-control-expose-headers']).toContain('X-Request-Id')
+  const response = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
+  expect(response.headers['access-control-allow-origin']).toBe('https://other.example')
+  expect(response.headers['access-control-expose-headers']).toContain('X-Request-Id')
   const error = await gateway.get('/v1/organization', { url, key: null, headers: { Origin: 'https://app.example' } })
   expect([error.status, error.headers['access-control-allow-origin']]).toEqual([401, 'https://app.example'])
   for (const origin of ['https://evil.example', 'https://app.example.evil', 'http://app.example', 'null']) {

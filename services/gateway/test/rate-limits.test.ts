@@ -13,8 +13,8 @@ const STATE = /^"([\w-]+)";r=(\d+);t=(\d+)$/
 
 const anotherKey = async ({ issueKey }: TestGateway): Promise<string> => (await issueKey({ scopes: ['read'] })).key
 const statuses = async (count: number, ask: () => Promise<{ status: number }>): Promise<number[]> => {
-  const answers = await Promise.all(Array.from({ length: count }, ask))
-  return answers.map(({ status }) => status).toSorted((a, b) => a - b)
+  const responses = await Promise.all(Array.from({ length: count }, ask))
+  return responses.map(({ status }) => status).toSorted((a, b) => a - b)
 }
 
 describe('in memory', () => {
@@ -30,7 +30,7 @@ describe('in memory', () => {
     expect((await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })).status).toBe(200)
   })
 
-  test('adds the limit and what is left of it to every answer', async () => {
+  test('adds the limit and what is left of it to every response', async () => {
     const key = await anotherKey(gateway)
     const calls: [method: string, path: string, status: number][] = [
       ['GET', ORGANIZATION, 200],
@@ -41,10 +41,10 @@ describe('in memory', () => {
       ['GET', ORGANIZATION, 429],
     ]
     for (const [index, [method, path, status]] of calls.entries()) {
-      const answer = await gateway.call(method, path, { key })
-      expect(answer.status).toBe(status)
-      expect(POLICY.exec(String(answer.headers['ratelimit-policy']))?.slice(1)).toEqual(['requests', '5'])
-      const [, policy, remaining, reset] = STATE.exec(String(answer.headers['ratelimit'])) ?? []
+      const response = await gateway.call(method, path, { key })
+      expect(response.status).toBe(status)
+      expect(POLICY.exec(String(response.headers['ratelimit-policy']))?.slice(1)).toEqual(['requests', '5'])
+      const [, policy, remaining, reset] = STATE.exec(String(response.headers['ratelimit'])) ?? []
       expect([policy, Number(remaining)]).toEqual(['requests', Math.max(0, 4 - index)])
       expect(Number(reset)).toBeGreaterThanOrEqual(1)
       expect(Number(reset)).toBeLessThanOrEqual(60)
@@ -119,7 +119,7 @@ describe('failed authentications', () => {
     expect(await statusesFrom(1, networks)).toEqual([401, 429, 401])
   })
 
-  test('are not limited with RATE_LIMIT_PER_MINUTE=0, and answers have no headers of a limit', async () => {
+  test('are not limited with RATE_LIMIT_PER_MINUTE=0, and responses have no headers of a limit', async () => {
     const { status, headers } = await first.get(ORGANIZATION)
     expect([status, headers['ratelimit'], headers['ratelimit-policy']]).toEqual([200, undefined, undefined])
   })

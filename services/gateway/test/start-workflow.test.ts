@@ -22,8 +22,8 @@ const storedStarts = async (workflowId: string): Promise<Record<string, unknown>
   return rows
 }
 const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Promise<[number, string]> => {
-  const answer = await gateway.start(workflowId, body)
-  return [answer.status, answer.body.error.code]
+  const response = await gateway.start(workflowId, body)
+  return [response.status, response.body.error.code]
 }
 
 describe('202', () => {
@@ -56,7 +56,7 @@ describe('202', () => {
     expect(gateway.published.at(-1)).toEqual([{ session_id: body.session_id }, { requestId: 'req-1' }])
   })
 
-  test('starts again in the session of an earlier answer, and numbers the starts in the order accepted', async () => {
+  test('starts again in the session of an earlier response, and numbers the starts in the order accepted', async () => {
     const [workflowId, another] = [await createWorkflow(), await createWorkflow()]
     const { body } = await gateway.start(workflowId, { context: 'one' })
     const second = await gateway.start(workflowId, { context: 'two', session_id: body.session_id.toUpperCase() })
@@ -70,7 +70,7 @@ describe('202', () => {
     const workflowId = await createWorkflow()
     const sessionId = await createSession(true)
     const other = await gateway.startAnother()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 100 }, (_, index) =>
         gateway.start(
           workflowId,
@@ -79,7 +79,7 @@ describe('202', () => {
         ),
       ),
     )
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202))
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 202))
     const numbers = (await storedStarts(workflowId)).map(({ number }) => Number(number)).toSorted((a, b) => a - b)
     expect(numbers).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
     const { rows } = await gateway.db.pool.query('SELECT last_start_number FROM sessions WHERE id = $1', [sessionId])
@@ -99,13 +99,13 @@ describe('202', () => {
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
     const locked = await countLocked(gateway.db.pool)
     await client.query('COMMIT')
-    const answers = await Promise.all(starting)
-    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 202, 202, 202, 409])
-    expect(answers[2]?.body).toEqual(answers[1]?.body)
+    const responses = await Promise.all(starting)
+    expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 202, 202, 202, 409])
+    expect(responses[2]?.body).toEqual(responses[1]?.body)
     expect(locked).toBe(1)
   })
 
-  test('is the answer to each start of a batch but the one that PostgreSQL refuses', async () => {
+  test('is the response to each start of a batch but the one that PostgreSQL refuses', async () => {
     const workflowId = await createWorkflow()
     const { apiKey } = await gateway.issueKey()
     await gateway.db.pool.query(`ALTER TABLE starts ADD CONSTRAINT for_test CHECK (context <> 'refused')`)
@@ -239,15 +239,15 @@ describe('422', () => {
     ['body', 'too_many_fields', [Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`f${n}`, 1]))]],
   ])('reports %s as %s', async (field, code, bodies) => {
     for (const body of bodies) {
-      const answer = await gateway.start(newId(), body)
-      expect([answer.status, answer.violations]).toEqual([422, [[field, code]]])
+      const response = await gateway.start(newId(), body)
+      expect([response.status, response.violations]).toEqual([422, [[field, code]]])
     }
   })
 
   test('reports the violations of path, header and body at once, in that order, and of the body known fields first', async () => {
     const body = { zebra: 1, session_id: 'x', context: ' ', constructor: 2 }
-    const answer = await gateway.start('x', body, { headers: { 'Idempotency-Key': 'x'.repeat(256) } })
-    expect(answer.violations).toEqual([
+    const response = await gateway.start('x', body, { headers: { 'Idempotency-Key': 'x'.repeat(256) } })
+    expect(response.violations).toEqual([
       ['workflow_id', 'uuid_parsing'],
       ['Idempotency-Key', 'string_too_long'],
       ['context', 'string_too_short'],
@@ -262,8 +262,8 @@ describe('422', () => {
     await gateway.apply({ sessions: [open, closed].map((id) => ({ id, open: id === open })) })
     const workflowId = await createWorkflow()
     for (const sessionId of [newId(), open, closed]) {
-      const answer = await gateway.start(workflowId, { context: 'go', session_id: sessionId })
-      expect([answer.status, answer.violations]).toEqual([422, [['session_id', 'not_found']]])
+      const response = await gateway.start(workflowId, { context: 'go', session_id: sessionId })
+      expect([response.status, response.violations]).toEqual([422, [['session_id', 'not_found']]])
     }
   })
 })
@@ -276,8 +276,8 @@ test.each<[what: string, body: string | Buffer, code: string, headers?: Record<s
   ['JSON of another content type', '{}', 'unsupported_media_type', { 'Content-Type': 'text/plain' }],
   ['JSON of another encoding', '{}', 'unsupported_media_type', { 'Content-Encoding': 'gzip' }],
 ])('400 refuses %s, before the fields of the path', async (_what, body, code, headers = {}) => {
-  const answer = await gateway.start('x', body, { headers })
-  expect([answer.status, answer.body.error.code]).toEqual([400, code])
+  const response = await gateway.start('x', body, { headers })
+  expect([response.status, response.body.error.code]).toEqual([400, code])
 })
 
 let workflowId: string
@@ -319,12 +319,12 @@ describe('Idempotency-Key', () => {
     }
   })
 
-  test('gives 50 concurrent requests on two gateways one start, with the same answer to the same body and 409 to others', async () => {
+  test('gives 50 concurrent requests on two gateways one start, with the same response to the same body and 409 to others', async () => {
     const other = await gateway.startAnother()
     // As callers do: on a slow machine, some wait longer than a start may.
     const startUntilAnswered: typeof gateway.start = async (...start) => {
-      const answer = await gateway.start(...start)
-      return answer.status === 503 ? await startUntilAnswered(...start) : answer
+      const response = await gateway.start(...start)
+      return response.status === 503 ? await startUntilAnswered(...start) : response
     }
     const race = (key: string, contextOf: (index: number) => string) =>
       Promise.all(

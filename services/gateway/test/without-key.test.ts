@@ -9,8 +9,8 @@ const committed = fileURLToPath(new URL('../openapi.json', import.meta.url))
 const gateway = useTestGateway()
 
 async function serversFor(url: string, host: string): Promise<string[]> {
-  const answer = await sendRaw(url, `GET /v1/openapi.json HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
-  const { servers } = JSON.parse(answer?.text ?? '') as { servers: { url: string }[] }
+  const response = await sendRaw(url, `GET /v1/openapi.json HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  const { servers } = JSON.parse(response?.text ?? '') as { servers: { url: string }[] }
   return servers.map((server) => server.url)
 }
 
@@ -20,10 +20,10 @@ function headersOf({ headers, status }: Response): unknown[] {
 }
 
 test('the OpenAPI document is the committed openapi.json; `pnpm --filter @workflow-service/gateway openapi` updates it', async () => {
-  const answer = await fetch(`${gateway.url}/v1/openapi.json`)
-  expect(answer.status).toBe(200)
-  expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
-  const served: unknown = await answer.json()
+  const response = await fetch(`${gateway.url}/v1/openapi.json`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toMatch(/^application\/json/)
+  const served: unknown = await response.json()
   expect(JSON.parse(await readFile(committed, 'utf8'))).toEqual(describePublicApi())
   expect(served).toEqual(describePublicApi(gateway.url))
 })

@@ -252,9 +252,9 @@ describe('a cached document', () => {
   test('is never answered to another organization', async () => {
     await readAll()
     const other = await gateway.apply({})
-    const answer = await gateway.get(`/v1/workflows/${ids.workflow}`, { key: other.key })
-    expect(answer.status).toBe(404)
-    expect(answer.text).not.toContain('Forward orders')
+    const response = await gateway.get(`/v1/workflows/${ids.workflow}`, { key: other.key })
+    expect(response.status).toBe(404)
+    expect(response.text).not.toContain('Forward orders')
     expect((await gateway.get('/v1/workflows', { key: other.key, url: lister.url })).body.data).toEqual([])
   })
 })

@@ -45,9 +45,9 @@ export const API_ATTACKS: readonly Attack[] = [
         const headers = { ...target.headers, 'content-type': CONTENT_TYPES[n % CONTENT_TYPES.length] ?? '' }
         return { ...postStart('{}'), headers }
       }
-      const answers = await attack(() => target.repeat({ to: 'gateway', callers: 8, seconds }, requestOf))
-      expect(/^\d+ × 400$/.test(answers), `The answers were ${answers} instead of 400.`)
-      return `requests with a Content-Type of 15 kB: ${answers}`
+      const responses = await attack(() => target.repeat({ to: 'gateway', callers: 8, seconds }, requestOf))
+      expect(/^\d+ × 400$/.test(responses), `The responses were ${responses} instead of 400.`)
+      return `requests with a Content-Type of 15 kB: ${responses}`
     },
   },
   {
@@ -64,9 +64,9 @@ export const API_ATTACKS: readonly Attack[] = [
         const { error } = JSON.parse(text) as { error: { details?: unknown[] } }
         largest = Math.max(largest, error.details?.length ?? 0)
       }
-      const answers = await attack(() => target.repeat(load, () => postStart(body), readDetails))
+      const responses = await attack(() => target.repeat(load, () => postStart(body), readDetails))
       expect(largest <= ERROR_DETAILS_MAX, `An error had ${largest} details.`)
-      return `bodies with 20,000 unknown fields: ${answers}`
+      return `bodies with 20,000 unknown fields: ${responses}`
     },
   },
   {
@@ -107,19 +107,19 @@ export const API_ATTACKS: readonly Attack[] = [
         sent.count += 1
         return { path: '/v1/organization', headers: { authorization: `Bearer ${createApiKey().key}` } }
       }
-      const answers: string[] = []
+      const responses: string[] = []
       let before = 0
       await attack(async () => {
         before = await countLookUps()
         // On a slow machine the limit is reached later.
         for (let round = 0; round < 3 && sent.count < 2 * KEY_LIMIT; round += 1)
-          answers.push(await target.repeat({ to: 'gateway', callers: KEY_CALLERS, seconds }, requestOf))
+          responses.push(await target.repeat({ to: 'gateway', callers: KEY_CALLERS, seconds }, requestOf))
       })
       const lookUps = (await countLookUps()) - before
       // Requests that are under way when the limit is reached, and the victim's key, which is looked up every 3 s.
       const allowed = KEY_LIMIT + KEY_CALLERS + 2 * 3 * seconds
       expect(lookUps <= allowed, `${lookUps} look-ups, although the limit of failures is ${KEY_LIMIT}.`)
-      return `forged keys from one address: ${answers.join('; ')}; ${lookUps} look-ups`
+      return `forged keys from one address: ${responses.join('; ')}; ${lookUps} look-ups`
     },
   },
   {
@@ -161,8 +161,8 @@ export const API_ATTACKS: readonly Attack[] = [
     async run({ target, seconds, attack }) {
       const description = 'abcdefghijklmnopqrstuvwxyz '.repeat(740)
       await seedWorkflows(target.system, target.attacker, SEARCHED_WORKFLOWS, { detailed: 1, description })
-      const answers = await attack(() => target.repeat({ to: 'gateway', callers: PAGES_AT_ONCE, seconds }, searchOf))
-      return `searches in ${SEARCHED_WORKFLOWS} workflows of 20 kB, ${PAGES_AT_ONCE} at once: ${answers}`
+      const responses = await attack(() => target.repeat({ to: 'gateway', callers: PAGES_AT_ONCE, seconds }, searchOf))
+      return `searches in ${SEARCHED_WORKFLOWS} workflows of 20 kB, ${PAGES_AT_ONCE} at once: ${responses}`
     },
   },
   {

@@ -156,8 +156,8 @@ function burst(
       const { target, attack } = attacking
       const requestOf = await prepare(target, await target.createWorkflow())
       await sendSmallReads(attacking, atOnce)
-      const answers = await attack(() => target.repeat(burstOf(attacking, atOnce), requestOf))
-      return `${atOnce} at once: ${what}: ${answers}`
+      const responses = await attack(() => target.repeat(burstOf(attacking, atOnce), requestOf))
+      return `${atOnce} at once: ${what}: ${responses}`
     },
   }
 }
@@ -173,7 +173,7 @@ async function sendSmallReads(attacking: Attacking, atOnce: number): Promise<voi
   await sendOrdinary(() => target.repeat(burstOf(attacking, atOnce), () => ({ path: '/app/me' })))
 }
 
-/** Connections that ask for an answer and do not read it; the control sends as many small reads at once. */
+/** Connections that ask for a response and do not read it; the control sends as many small reads at once. */
 function unread(
   name: string,
   what: string,
@@ -272,12 +272,12 @@ const appStarts: Attack = {
     const workflowId = await target.createWorkflow()
     const load = burstOf(attacking, 60)
     await sendOrdinary(() => target.repeat({ ...load, to: 'gateway' }, () => startWorkflow(workflowId, 'text: y')))
-    const answers = await attack(() =>
+    const responses = await attack(() =>
       target.repeat(load, () =>
         post(`/app/workflows/${workflowId}/start`, { id: newId(), context: 'text: y', session_id: null }),
       ),
     )
-    return `60 at once: starts of a workflow in the application: ${answers}`
+    return `60 at once: starts of a workflow in the application: ${responses}`
   },
 }
 

@@ -176,8 +176,8 @@ const OBSERVE_ROWS = `
   }).observe(document, { subtree: true, childList: true, characterData: true })`
 
 /**
- * Times from the answer to a start until the list of its workflow's runs announces it. The workflow is another one than
- * that of the load.
+ * Times from the response to a start until the list of its workflow's runs announces it. The workflow is another one
+ * than that of the load.
  */
 async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
   const { gateway, customer } = path

@@ -190,11 +190,11 @@ async function measureWaitingRequests({ log }: BenchOptions): Promise<Figure[]> 
   const { rows } = await system.pool.query<{ id: string }>('SELECT id FROM starts')
   log('5,000 requests waiting for the end of a run')
   const beforeMiB = await residentMiB(gateway.process.pid)
-  const answers: Promise<string>[] = []
-  const areAllWaiting = async () => (await readMetric(gateway, 'gateway_run_waits')) === answers.length
-  while (answers.length < WAITING_REQUESTS) {
+  const responses: Promise<string>[] = []
+  const areAllWaiting = async () => (await readMetric(gateway, 'gateway_run_waits')) === responses.length
+  while (responses.length < WAITING_REQUESTS) {
     for (const { id } of rows)
-      answers.push(
+      responses.push(
         send(`${gateway.url}/v1/runs/${id}?wait=30`, { headers: apiHeadersOf(customer), timeoutMs: 60_000 }).catch(
           String,
         ),
@@ -207,7 +207,7 @@ async function measureWaitingRequests({ log }: BenchOptions): Promise<Figure[]> 
   const statements = ((await readNumber(system.pool, query)) - before) / WAITING_SECONDS
   const mib = (await residentMiB(gateway.process.pid)) - beforeMiB
   await system.pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now()`)
-  const missed = (await Promise.all(answers)).filter((text) => !text.includes('"status":"succeeded"'))
+  const missed = (await Promise.all(responses)).filter((text) => !text.includes('"status":"succeeded"'))
   return [
     limit('gateway, 5,000 requests waiting', mib, 'MiB', WAITING_LIMIT_MIB),
     limit('statements of all of them', statements, '/s', STATEMENTS_LIMIT),

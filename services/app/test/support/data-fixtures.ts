@@ -65,11 +65,11 @@ export function userIn(change: object = {}) {
 }
 
 /** Starts a server that passes calls on, and breaks the connection instead of answering. */
-export async function cutAnswers(target: string): Promise<{ url: string; close: () => void }> {
+export async function cutResponses(target: string): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => {
     const { method = 'GET', headers } = req
-    const passed = httpRequest(`${target}${req.url}`, { method, headers }, (answer) => {
-      answer.resume().once('end', () => res.destroy())
+    const passed = httpRequest(`${target}${req.url}`, { method, headers }, (response) => {
+      response.resume().once('end', () => res.destroy())
     })
     req.pipe(passed)
   })
@@ -107,8 +107,8 @@ export async function startDataApp(app: TestApp, hasMaintenance = true) {
     saveSource: async (change: Record<string, unknown> = {}, organization = app.organization) => {
       const id = newId()
       const body = sourceIn({ endpoint_url: endpoint.url, ...change })
-      const answer = await call(organization.admin, 'saveWebhookSource', { params: { source_id: id }, body })
-      if (answer.status !== 200) throw new Error(answer.text)
+      const response = await call(organization.admin, 'saveWebhookSource', { params: { source_id: id }, body })
+      if (response.status !== 200) throw new Error(response.text)
       endpoint.requests.length = 0
       return id
     },
@@ -116,8 +116,8 @@ export async function startDataApp(app: TestApp, hasMaintenance = true) {
     saveLookup: async (name = `Customers ${newId()}`, organization = app.organization) => {
       const id = newId()
       const body = lookupIn({ url: endpoint.url, name })
-      const answer = await call(organization.admin, 'saveLookup', { params: { lookup_id: id }, body })
-      if (answer.status !== 200) throw new Error(answer.text)
+      const response = await call(organization.admin, 'saveLookup', { params: { lookup_id: id }, body })
+      if (response.status !== 200) throw new Error(response.text)
       return id
     },
     /** Sends a payload through the dispatcher. */

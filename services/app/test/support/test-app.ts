@@ -55,14 +55,14 @@ export interface AppCall {
   readonly url?: string
 }
 
-/** An answer that the contract allows. `body` has the operation's type, `error` the error's. */
+/** A response that the contract allows. `body` has the operation's type, `error` the error's. */
 export interface AppResponse<Id extends AppOperationId> {
   readonly status: number
   readonly headers: Headers
   readonly text: string
   readonly body: AppResponseBody<Id>
   readonly error: AppErrorBody
-  /** The token of the session cookie that the answer sets; empty: the cookie is removed. */
+  /** The token of the session cookie that the response sets; empty: the cookie is removed. */
   readonly cookie: string | undefined
 }
 
@@ -129,16 +129,16 @@ export async function startTestApp(db: Database, config: AppConfig) {
   const organization = await createOrganization('Acme')
   /** Every cookie, key and link token that was answered, and every cookie that was sent. */
   const secrets = new Set<string>()
-  /** Calls an operation; throws when the contract does not allow the answer. */
+  /** Calls an operation; throws when the contract does not allow the response. */
   const call = async <Id extends AppOperationId>(
     caller: Caller,
     operationId: Id,
     request: AppCall = {},
   ): Promise<AppResponse<Id>> => {
     const who = isRole(caller) ? organization[caller] : caller
-    const answer = await callApp(request.url ?? url, who, operationId, request)
-    for (const secret of secretsOf(who, answer)) secrets.add(secret)
-    return answer
+    const response = await callApp(request.url ?? url, who, operationId, request)
+    for (const secret of secretsOf(who, response)) secrets.add(secret)
+    return response
   }
   return {
     url,
@@ -178,7 +178,7 @@ export async function startTestApp(db: Database, config: AppConfig) {
 
 const isRole = (caller: Caller): caller is Role => ROLES.some((role) => role === caller)
 const isErrorResponse = compile(AppErrorResponse)
-const answerChecks = new Map<string, ReturnType<typeof compile>>()
+const responseChecks = new Map<string, ReturnType<typeof compile>>()
 
 async function callApp<Id extends AppOperationId>(
   url: string,
@@ -227,7 +227,7 @@ function secretsOf(who: TestPerson | string | null, { cookie, text }: AppRespons
   return [sent, cookie, linkToken, key].filter((secret) => secret !== undefined && secret.length > 20) as string[]
 }
 
-/** Says how an answer breaks the contract; undefined if it does not. */
+/** Says how a response breaks the contract; undefined if it does not. */
 function contractProblem(
   operationId: AppOperationId,
   { status, headers }: Response,
@@ -238,8 +238,8 @@ function contractProblem(
   if (status < 400) {
     if (status !== success.status) return `status ${status} is not declared`
     if (!('schema' in success)) return body === undefined ? undefined : 'has a body'
-    const check = answerChecks.get(operationId) ?? compile(success.schema)
-    answerChecks.set(operationId, check)
+    const check = responseChecks.get(operationId) ?? compile(success.schema)
+    responseChecks.set(operationId, check)
     return check(body) ? undefined : `does not match its schema: ${JSON.stringify(check.errors?.slice(0, 3))}`
   }
   if (!isErrorResponse(body)) return `does not match the error's schema: ${JSON.stringify(isErrorResponse.errors)}`

@@ -17,15 +17,15 @@ import { type StartedProcess, startProcess } from '@workflow-service/testkit'
 /** A token of every test dispatcher. */
 export const TOKEN = randomBytes(24).toString('hex')
 
-/** An answer of the internal API. */
-export interface Answer {
+/** A response of the internal API. */
+export interface InternalResponse {
   status: number
   headers: Headers
   /** The parsed body, or null if there was none. Has the fields of every operation's body. */
-  body: AnswerBody
+  body: ResponseBody
 }
 
-type AnswerBody = WebhookSourceOut &
+type ResponseBody = WebhookSourceOut &
   DeliveryOut & {
     error: InternalErrorBody & { details: FieldError[] }
     data: DeliveryOut[]
@@ -51,7 +51,7 @@ export async function callDispatcher(
   path: string,
   body?: unknown,
   headers: Record<string, string> = {},
-): Promise<Answer> {
+): Promise<InternalResponse> {
   const response = await fetch(`${url}${path}`, {
     method,
     headers: {
@@ -65,11 +65,11 @@ export async function callDispatcher(
   return {
     status: response.status,
     headers: response.headers,
-    body: (text === '' ? null : JSON.parse(text)) as AnswerBody,
+    body: (text === '' ? null : JSON.parse(text)) as ResponseBody,
   }
 }
 
-/** Sends several payloads in one request, and yields the answers as they come. */
+/** Sends several payloads in one request, and yields the responses as they come. */
 export async function* sendTogether(
   url: string,
   deliveries: readonly Pick<DeliveriesIn['deliveries'][number], 'delivery_id' | 'body'>[],
@@ -85,7 +85,7 @@ export async function* sendTogether(
   }
 }
 
-/** The same; resolves to all answers, in the order of the payloads. */
+/** The same; resolves to all responses, in the order of the payloads. */
 export async function sendAll(...given: Parameters<typeof sendTogether>): Promise<DeliveriesLine[]> {
   const lines: DeliveriesLine[] = []
   for await (const line of sendTogether(...given)) lines.push(line)
@@ -122,7 +122,7 @@ export function sourceIn(change: Record<string, unknown>): Record<string, unknow
 /** Follows the example of `sourceIn`. */
 export const PAYLOAD = { order_id: 'B-2', total: 12 }
 
-/** Matches an answer with this status and error code. */
+/** Matches a response with this status and error code. */
 export function refusal(status: number, code: string): object {
   return { status, body: { error: { code } } }
 }

@@ -6,7 +6,7 @@ import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { DispatcherOverrides } from '../../src/dispatcher-context.ts'
 import { type DispatcherConfig, readDispatcherConfig } from '../../src/config.ts'
 import { startDispatcher } from '../../src/start-dispatcher.ts'
-import { type Answer, callDispatcher, PAYLOAD, sourceIn, sourcePath, testEnv } from './test-dispatcher.ts'
+import { callDispatcher, type InternalResponse, PAYLOAD, sourceIn, sourcePath, testEnv } from './test-dispatcher.ts'
 
 type SetUp = Awaited<ReturnType<typeof setUp>>
 /** A dispatcher in this process with its own database, and a customer endpoint. */
@@ -50,7 +50,7 @@ async function setUp(
     return id
   }
   const organizationId = await createOrganization()
-  const saveIn = (owner: string, change: object = {}, id: string = newId(), query = ''): Promise<Answer> => {
+  const saveIn = (owner: string, change: object = {}, id: string = newId(), query = ''): Promise<InternalResponse> => {
     const body = sourceIn({ endpoint_url: endpoint.url, ...change })
     return callDispatcher(url, 'PUT', `${sourcePath(owner, id)}${query}`, body)
   }
@@ -68,14 +68,14 @@ async function setUp(
     call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
       callDispatcher(url, method, path, body, headers),
     sourcePath: (sourceId: string) => sourcePath(organizationId, sourceId),
-    /** Saves a source, by default at `endpoint`, and returns the answer. */
+    /** Saves a source, by default at `endpoint`, and returns the response. */
     save,
     /** The same in any organization. */
     saveIn,
     /** Saves a source, which must succeed, and returns its id. */
     saveSource: async (change: Record<string, unknown> = {}, verify: 'always' | 'never' = 'always', id = newId()) => {
-      const answer = await save(id, change, `?verify=${verify}`)
-      if (answer.status > 201) throw new Error(`The source was not saved: ${JSON.stringify(answer.body)}`)
+      const response = await save(id, change, `?verify=${verify}`)
+      if (response.status > 201) throw new Error(`The source was not saved: ${JSON.stringify(response.body)}`)
       return id
     },
     readSource: (id: string) => callDispatcher(url, 'GET', sourcePath(organizationId, id)),

@@ -26,14 +26,14 @@ export interface Call {
 }
 
 /** The union of all bodies: each test knows which operation it called. */
-type AnswerBody = OrganizationOut & WorkflowOut & WorkflowPage & WorkflowStartOut & ErrorResponse
+type ResponseBody = OrganizationOut & WorkflowOut & WorkflowPage & WorkflowStartOut & ErrorResponse
 
-/** An answer that the contract allows: its status is declared and its body matches the schema of that status. */
-export interface Answer {
+/** A response that the contract allows: its status is declared and its body matches the schema of that status. */
+export interface GatewayResponse {
   readonly status: number
   readonly headers: Record<string, string>
   readonly text: string
-  readonly body: AnswerBody
+  readonly body: ResponseBody
   /** `[field, code]` of every detail. */
   readonly violations: [field: string, code: string][]
 }
@@ -42,11 +42,16 @@ const isErrorResponse = compile(ErrorResponse)
 const ROUTES = Object.values<Operation>(OPERATIONS).map((operation) => ({
   operation,
   pattern: new RegExp(`^${operation.path.replaceAll(/\{\w+\}/g, '[^/]+')}$`),
-  isAnswer: compile(operation.success.schema),
+  isSuccess: compile(operation.success.schema),
 }))
 
-/** Calls the gateway; throws when the contract does not allow the answer. */
-export async function callGateway(url: string, method: string, path: string, call: Call = {}): Promise<Answer> {
+/** Calls the gateway; throws when the contract does not allow the response. */
+export async function callGateway(
+  url: string,
+  method: string,
+  path: string,
+  call: Call = {},
+): Promise<GatewayResponse> {
   const { key, body, headers = {} } = call
   // Supertest has one function per method, all with the same signature.
   let sending = request(url)[method.toLowerCase() as 'get'](path)
@@ -56,26 +61,26 @@ export async function callGateway(url: string, method: string, path: string, cal
   sending = sending.set(headers).serialize((value) => value as string)
   const isRaw = typeof body === 'string' || Buffer.isBuffer(body)
   const response = await (body === undefined ? sending : sending.send((isRaw ? body : JSON.stringify(body)) as string))
-  const answer: Answer = {
+  const result: GatewayResponse = {
     status: response.status,
     headers: response.headers,
     text: response.text,
-    body: (method === 'HEAD' ? undefined : JSON.parse(response.text)) as AnswerBody,
+    body: (method === 'HEAD' ? undefined : JSON.parse(response.text)) as ResponseBody,
     violations: [],
   }
-  const problems = contractProblems(method, path, answer)
-  if (problems.length > 0) throw new Error(`${method} ${path}: ${problems.join('; ')}\n${answer.status} ${answer.text}`)
-  const { details } = (answer.body as Partial<ErrorResponse> | undefined)?.error ?? {}
-  return { ...answer, violations: (details ?? []).map(({ field, code }) => [field, code]) }
+  const problems = contractProblems(method, path, result)
+  if (problems.length > 0) throw new Error(`${method} ${path}: ${problems.join('; ')}\n${result.status} ${result.text}`)
+  const { details } = (result.body as Partial<ErrorResponse> | undefined)?.error ?? {}
+  return { ...result, violations: (details ?? []).map(({ field, code }) => [field, code]) }
 }
 
-/** Lists how an answer breaks the contract. */
+/** Lists how a response breaks the contract. */
 export function contractProblems(
   method: string,
   path: string,
-  answer: { status: number; headers: Record<string, string | undefined>; body: unknown },
+  response: { status: number; headers: Record<string, string | undefined>; body: unknown },
 ): string[] {
-  const { status, headers, body } = answer
+  const { status, headers, body } = response
   const problems: string[] = []
   const pathname = path.split('?', 1)[0] ?? ''
   const route = ROUTES.find(
@@ -90,8 +95,8 @@ export function contractProblems(
   if (method === 'HEAD') return problems
   if (status < 400) {
     if (route?.operation.success.status !== status) problems.push(`status ${status} is not declared`)
-    else if (!route.isAnswer(body))
-      problems.push(`does not match its schema: ${JSON.stringify(route.isAnswer.errors?.slice(0, 3))}`)
+    else if (!route.isSuccess(body))
+      problems.push(`does not match its schema: ${JSON.stringify(route.isSuccess.errors?.slice(0, 3))}`)
     return problems
   }
   if (!(ERROR_STATUSES as readonly number[]).includes(status)) problems.push(`status ${status} is not in the contract`)

@@ -14,7 +14,7 @@ import {
 } from '@workflow-service/testkit'
 import { type GatewayConfig, readGatewayConfig } from '../../src/config.ts'
 import { startGateway } from '../../src/start-gateway.ts'
-import { type Answer, type Call, callGateway } from './call.ts'
+import { type Call, callGateway, type GatewayResponse } from './call.ts'
 
 /** An organization with an API key of all scopes. */
 export interface TestOrganization {
@@ -84,8 +84,8 @@ export async function startTestGateway(
   const organization = await apply({ users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }] })
   const { url, metricsPort } = await startAnother()
   const metricsUrl = `http://127.0.0.1:${metricsPort}`
-  /** Calls with the organization's key by default; throws when the contract does not allow the answer. */
-  const call = (method: string, path: string, how: Call = {}): Promise<Answer> =>
+  /** Calls with the organization's key by default; throws when the contract does not allow the response. */
+  const call = (method: string, path: string, how: Call = {}): Promise<GatewayResponse> =>
     callGateway(how.url ?? url, method, path, { key: organization.key, ...how })
   return {
     url,

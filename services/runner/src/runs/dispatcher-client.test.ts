@@ -24,11 +24,11 @@ import { createDispatcherHttp } from './dispatcher-http.ts'
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
 const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'any' }
 
-/** A dispatcher that answers with a script: one answer for each request, the last one for all that follow. */
-async function scriptedDispatcher(...answers: AnswerSource[]): Promise<CustomerEndpoint> {
+/** A dispatcher that answers with a script: one response for each request, the last one for all that follow. */
+async function scriptedDispatcher(...responses: AnswerSource[]): Promise<CustomerEndpoint> {
   const dispatcher = await startCustomerEndpoint({
     async answer(request, index) {
-      const next = answers[Math.min(index, answers.length - 1)]!
+      const next = responses[Math.min(index, responses.length - 1)]!
       return typeof next === 'function' ? await next(request, index) : next
     },
   })
@@ -38,13 +38,13 @@ async function scriptedDispatcher(...answers: AnswerSource[]): Promise<CustomerE
 
 const lineOf = (index: number, status: number, body: unknown): string =>
   `${JSON.stringify({ index, status, journal: null, body })}\n`
-/** The answer to the first delivery of a request. */
-const answer = (status: number, body: unknown): Answer => ({ body: lineOf(0, status, body) })
+/** The response to the first delivery of a request. */
+const respond = (status: number, body: unknown): Answer => ({ body: lineOf(0, status, body) })
 const errorBody = (code: string): object => ({ error: { code, message: 'No.', request_id: 'r' } })
-const refuse = (status: number, code: string) => answer(status, errorBody(code))
-/** The answer to a request as a whole. */
-const answerWhole = (status: number, body: object): Answer => ({ status, body })
-const refuseAll = (status: number, code: string) => answerWhole(status, errorBody(code))
+const refuse = (status: number, code: string) => respond(status, errorBody(code))
+/** The response to a request as a whole. */
+const respondWhole = (status: number, body: object): Answer => ({ status, body })
+const refuseAll = (status: number, code: string) => respondWhole(status, errorBody(code))
 /** Sets the clock before it answers. */
 const later = (ms: number, next: Answer) => (): Answer => {
   nowMs = ms
@@ -97,14 +97,14 @@ function useClient(url: string): DispatcherClient {
 
 const deliverTo = (url: string) => useClient(url).deliver(leased.session, delivery)
 
-async function deliver(...answers: AnswerSource[]) {
-  const { requests, url } = await scriptedDispatcher(...answers)
+async function deliver(...responses: AnswerSource[]) {
+  const { requests, url } = await scriptedDispatcher(...responses)
   return { requests, result: deliverTo(url) }
 }
 
 describe('the dispatcher client', () => {
   test('sends the delivery under its id below the path of DISPATCHER_URL, with the token, the request id and the lease', async () => {
-    const { requests, url } = await scriptedDispatcher(answer(200, { ...accepted, answer: 'thanks' }))
+    const { requests, url } = await scriptedDispatcher(respond(200, { ...accepted, answer: 'thanks' }))
     const result = await deliverTo(`${url}/behind/a/proxy/`)
     expect(result).toMatchObject({ outcome: 'accepted', status: 204, answer: 'thanks', reason: null })
     expect(requests).toMatchObject([
@@ -126,11 +126,11 @@ describe('the dispatcher client', () => {
     ['does not know the token yet', refuseAll(401, 'unauthorized')],
     ['fails', refuse(500, 'internal_error')],
     ['answers without JSON', { body: '<html>' }],
-    ['breaks off within its answer', { respond: (response) => void response.write('{', () => response.destroy()) }],
-    ['ends its answer too early', { body: '{' }],
-    ['says that the delivery is still in flight', answer(200, { ...accepted, outcome: 'in_flight' })],
+    ['breaks off within its response', { respond: (response) => void response.write('{', () => response.destroy()) }],
+    ['ends its response too early', { body: '{' }],
+    ['says that the delivery is still in flight', respond(200, { ...accepted, outcome: 'in_flight' })],
   ])('repeats the same delivery when the dispatcher %s', async (_what, failed) => {
-    const { requests, result } = await deliver(failed, failed, answer(200, accepted))
+    const { requests, result } = await deliver(failed, failed, respond(200, accepted))
     expect(await result).toMatchObject({ outcome: 'accepted' })
     expect(requests).toHaveLength(3)
     expect(new Set(requests.map(({ path, text }) => JSON.stringify([path, text]))).size).toBe(1)
@@ -140,7 +140,7 @@ describe('the dispatcher client', () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)
     await waitUntil(() => log.text.includes('dispatcher.unavailable'))
-    dispatchers.push(await startCustomerEndpoint({ port, answer: answer(200, accepted) }))
+    dispatchers.push(await startCustomerEndpoint({ port, answer: respond(200, accepted) }))
     expect(await result).toMatchObject({ outcome: 'accepted' })
     expect(log.text).toContain('dispatcher.available')
     expect(log.text).not.toContain(TOKEN)
@@ -149,7 +149,7 @@ describe('the dispatcher client', () => {
   test('counts a delivery that waits, and logs it once after 10 seconds', async () => {
     const busy = refuse(503, 'service_unavailable')
     const refusals = [10_000, 20_000, 40_000].map((ms) => later(ms, busy))
-    const { result } = await deliver(...refusals, later(60_000, answer(200, accepted)))
+    const { result } = await deliver(...refusals, later(60_000, respond(200, accepted)))
     await result
     const lines = log.lines.filter(({ msg }) => msg === 'delivery.waiting')
     expect(lines).toMatchObject([
@@ -190,7 +190,7 @@ describe('the dispatcher client', () => {
     const { requests, result } = await deliver(() => held.promise)
     await waitUntil(() => requests.length === 1)
     leased.activeSessions.interruptAll()
-    held.resolve(answer(200, accepted))
+    held.resolve(respond(200, accepted))
     expect(await result).toMatchObject({ outcome: 'accepted' })
   })
 
@@ -217,14 +217,14 @@ const acceptAll: AnswerSource = (request) => ({
     .join(''),
 })
 
-async function deliverAll(deliveries: readonly OutgoingDelivery[], ...answers: AnswerSource[]) {
-  const dispatcher = await scriptedDispatcher(...answers)
+async function deliverAll(deliveries: readonly OutgoingDelivery[], ...responses: AnswerSource[]) {
+  const dispatcher = await scriptedDispatcher(...responses)
   const { deliver: deliverOne } = useClient(dispatcher.url)
   return { ...dispatcher, results: deliveries.map((each) => deliverOne(leased.session, each)) }
 }
 
 describe('deliveries at the same time', () => {
-  test('share a request, and each gets its own answer as soon as it comes, in pieces too', async () => {
+  test('share a request, and each gets its own response as soon as it comes, in pieces too', async () => {
     const both = many(2)
     const [text, more] = [lineOf(1, 200, { ...accepted, answer: 'señal' }), Promise.withResolvers<void>()]
     const half = Buffer.from(text).indexOf('ñ') + 1
@@ -268,7 +268,7 @@ describe('deliveries at the same time', () => {
   ])('are sent one by one to a dispatcher %s', async (_which, status, code) => {
     const trace = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: null }
     const both = many(2).map((each) => ({ ...each, trace }))
-    const { requests, results } = await deliverAll(both, refuseAll(status, code), answerWhole(200, accepted))
+    const { requests, results } = await deliverAll(both, refuseAll(status, code), respondWhole(200, accepted))
     expect(await Promise.all(results)).toMatchObject([{ outcome: 'accepted' }, { outcome: 'accepted' }])
     const headers = { 'x-request-id': 'request-17', traceparent: trace.traceparent }
     const [, ...alone] = requests
@@ -288,7 +288,7 @@ describe('deliveries at the same time', () => {
     )
   })
 
-  test('get their answers when one of them is no longer waited for', async () => {
+  test('get their responses when one of them is no longer waited for', async () => {
     const both = many(2)
     const other = createLeasedSession()
     const dispatcher = await scriptedDispatcher(() => {

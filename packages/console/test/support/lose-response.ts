@@ -1,7 +1,7 @@
 import type { Page } from '@workflow-service/testkit/use-browser'
 
-/** Loses the answer to the next change at an address: the server does what is asked, and the page is not answered. */
-export async function loseAnswer(page: Page, url: string): Promise<void> {
+/** Loses the response to the next change at an address: the server does what is asked, and the page is not answered. */
+export async function loseResponse(page: Page, url: string): Promise<void> {
   let isLost = false
   await page.route(url, async (route) => {
     if (isLost || route.request().method() === 'GET') return await route.fallback()
