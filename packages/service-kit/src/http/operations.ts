@@ -109,15 +109,16 @@ export interface OperationShares<Principal> {
 
 interface RouteRequest<Principal> {
   readonly req: Request
+  readonly res: Response
   readonly params: Readonly<Record<string, string>>
   readonly principal: Principal
 }
 
 /**
- * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
- * the body (400; 503 without a free slot) and authorize again, take a slot for the response (503), check all parts
- * (422), run the handler, write its response as JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and
- * `res.locals.responseHeaders` (names and values in turn).
+ * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), wait
+ * for admission (503), read the body (400; 503 without a free slot), wait for the caller's turn (503), authorize again
+ * what has waited, take a slot for the response (503), check all parts (422), run the handler, write its response. Sets
+ * `res.locals.operationId`; reads `res.locals.requestId` and `res.locals.responseHeaders` (names and values in turn).
  */
 export function serveOperations<const Table extends OperationTable, Principal>(
   options: OperationsOptions<Table, Principal>,
@@ -132,7 +133,7 @@ export function serveOperations<const Table extends OperationTable, Principal>(
     if (route) res.locals.operationId = route.operation.id
     return mapMaybePromise(options.authorize(req, res, route?.operation), (principal) => {
       if (!route) throw notFound(`${req.method} ${path}`)
-      return route.respond(res, { req, params: pathParams(route.pattern, path), principal })
+      return route.respond({ req, res, params: pathParams(route.pattern, path), principal })
     })
   }
 }
@@ -148,46 +149,60 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
   const { operations, handlers, rules, bodyLimits, shares, handlerTimeoutMs, isInternal } = options
   const { authorize, authorizeAgain = authorize } = options
   const operation = operations[id] as Table[Id]
+  const pattern = new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
   const { [id]: handler } = handlers
   const check = requestChecker<Table[Id], Principal>(operation, rules?.[id])
   const limits = bodyLimits(operation)
-  const handle = (res: Response, request: RouteRequest<Principal>, body: JsonBody): void | Promise<void> => {
+
+  const waitForAdmission = ({ req, res, principal }: RouteRequest<Principal>) =>
+    shares?.admit(String(id), principal, req.url)?.then((release) => onceClosed(res, release))
+
+  const readBody = ({ req, res, principal }: RouteRequest<Principal>) =>
+    operation.body
+      ? slots.whileReading(res, principal, (waitForTurn) => readJsonBody(req, limits, waitForTurn))
+      : NO_BODY
+
+  const inTurn = ({ req, principal }: RouteRequest<Principal>, proceed: () => void | Promise<void>) =>
+    shares ? shares.run(String(id), principal, req.url, proceed) : proceed()
+
+  const checkAndHandle = (request: RouteRequest<Principal> & { readonly body: JsonBody }) => {
+    const { req, res, principal, body } = request
+    const parts = check(request)
     const { requestId } = res.locals
-    const parts = check({ ...request, body })
-    const { principal, req } = request
     const trace = res.locals.trace ?? readTraceContext(req.headers)
     const onceAnswered = (callback: () => void): void => onceClosed(res, callback)
     const response = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
-    return mapMaybePromise(limitTime(response, handlerTimeoutMs), (ready) => {
-      if ('stream' in Object(ready)) return beginStream(req, res, ready as StreamResponse)
-      if ('lines' in Object(ready)) return writeLines(res, ready as LinesResponse)
-      return writeResponse(res, ready as WholeResponse, { requestId, status: operation.success?.status, isInternal })
-    })
+    return limitTime(response, handlerTimeoutMs)
   }
-  const respond = (res: Response, request: RouteRequest<Principal>): void | Promise<void> => {
-    const { req, principal } = request
-    const arrivedAt = performance.now()
-    const hasArrived = !operation.body || req.complete
-    const respondInTurn = (body: JsonBody): void | Promise<void> => {
-      // The caller may have lost access while the request waited.
-      const isAuthorized = hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS
-      return mapMaybePromise(isAuthorized ? principal : authorizeAgain(req, res, operation), (caller) =>
-        slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body)),
-      )
-    }
-    const respondInShare = (body: JsonBody): void | Promise<void> =>
-      shares ? shares.run(String(id), principal, req.url, () => respondInTurn(body)) : respondInTurn(body)
-    const readBody = (waitForTurn: () => Promise<void>) => readJsonBody(req, limits, waitForTurn)
-    const readAndRespond = (): void | Promise<void> =>
-      operation.body ? slots.whileReading(res, principal, readBody).then(respondInShare) : respondInShare(NO_BODY)
-    const admission = shares?.admit(String(id), principal, req.url)
-    if (!admission) return readAndRespond()
-    return admission.then((release) => {
-      onceClosed(res, release)
-      return readAndRespond()
-    })
+
+  const write = ({ req, res }: RouteRequest<Principal>, response: OperationResponse): void | Promise<void> => {
+    if ('stream' in Object(response)) return beginStream(req, res, response as StreamResponse)
+    if ('lines' in Object(response)) return writeLines(res, response as LinesResponse)
+    const { requestId } = res.locals
+    return writeResponse(res, response as WholeResponse, { requestId, status: operation.success?.status, isInternal })
   }
-  const pattern = new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
+
+  // The steps in their order. Each proceeds at once unless it has to wait.
+  const respond = (request: RouteRequest<Principal>): void | Promise<void> => {
+    const { req, res, principal } = request
+    const authorizedAt = performance.now()
+    const hadArrived = !operation.body || req.complete
+    // The caller may have lost access while the request waited.
+    const isStillAuthorized = (): boolean => hadArrived && performance.now() - authorizedAt < MAX_UNAUTHORIZED_MS
+    return mapMaybePromise(waitForAdmission(request), () =>
+      mapMaybePromise(readBody(request), (body) =>
+        inTurn(request, () =>
+          mapMaybePromise(isStillAuthorized() ? principal : authorizeAgain(req, res, operation), (caller) =>
+            slots.whileAnswering(res, caller, () =>
+              mapMaybePromise(checkAndHandle({ ...request, principal: caller, body }), (response) =>
+                write(request, response),
+              ),
+            ),
+          ),
+        ),
+      ),
+    )
+  }
   return { operation, pattern, respond }
 }
 
