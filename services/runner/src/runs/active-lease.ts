@@ -11,7 +11,25 @@ export interface ActiveLease extends Lease {
   readonly abandoned: AbortSignal
   readonly isLost: boolean
   /**
-   * A statement that may release the lease is under way: a renewal that misses the lease does not mean that it is lost.
+   * A write that may release the lease is under way, or has released it: a renewal that misses the lease does not mean
+   * that it is lost. Set by `whileEnding` only.
    */
   isEnding: boolean
+}
+
+/** Makes a write that may release the lease. Afterwards the lease is ending only if the write has released it. */
+export async function whileEnding<Result>(
+  lease: ActiveLease,
+  write: () => Promise<Result>,
+  isReleased: (result: Result) => boolean,
+): Promise<Result> {
+  lease.isEnding = true
+  let wasReleased = false
+  try {
+    const result = await write()
+    wasReleased = isReleased(result)
+    return result
+  } finally {
+    lease.isEnding = wasReleased
+  }
 }

@@ -3,7 +3,7 @@ import { type ClaimedRun, PAUSE_DAYS, serializeStep, type SourceForAgent } from 
 import type { Tracing } from '@workflow-service/service-kit'
 import type { AgentRun, DeliveryCall, PayloadResult } from '../agent/agent.ts'
 import { RunError, RunParkedError } from '../run-errors.ts'
-import type { ActiveLease } from './active-lease.ts'
+import { type ActiveLease, whileEnding } from './active-lease.ts'
 import type { DispatcherClient, DispatcherResult } from './dispatcher-client.ts'
 import type { RunJournal } from './journal.ts'
 import type { StoredRun } from './run-store.ts'
@@ -96,9 +96,7 @@ function deliver(
     const call = { params: { delivery_id }, body, requestId: run.requestId, trace: span.context }
     const last_of_run = isLast ? run.number : null
     const withJournal = { ...body, journal: { ...(await readPlan(journal)), call_id, tool, source_name, last_of_run } }
-    // The outcome of the last payload may release the lease.
-    lease.isEnding = isLast
-    try {
+    const send = async () => {
       let result = await dispatcher.deliver(lease, { ...call, body: withJournal })
       if (result.outcome === 'journal_unknown') {
         await journal.flush()
@@ -113,9 +111,9 @@ function deliver(
       onDelivered?.(result)
       if (result.journal) journal.confirmDelivery(result.journal)
       return result
-    } finally {
-      lease.isEnding = journal.isEnded
     }
+    // The outcome of the last payload may release the lease.
+    return await (isLast ? whileEnding(lease, send, () => journal.isEnded) : send())
   })
 }
 

@@ -36,7 +36,7 @@ import {
 import { batchCalls, createKeyedMutex } from '@workflow-service/service-kit'
 import type { RunRecords } from '../agent/agent.ts'
 import { LeaseLostError } from '../run-errors.ts'
-import type { ActiveLease } from './active-lease.ts'
+import { type ActiveLease, whileEnding } from './active-lease.ts'
 import { batchAtFirst, retryWhileUnavailable } from './retry-while-unavailable.ts'
 
 const MAX_BATCH = 100
@@ -181,18 +181,12 @@ export function createRunStore(
   }
 }
 
-/** Parks a run: while this may release the lease, a renewal that misses it is no loss. */
+/** @throws LeaseLostError when the run was not parked because the lease is lost. */
 async function parkLease<Outcome extends string>(
   lease: ActiveLease,
   park: () => Promise<Outcome | 'lease_lost'>,
 ): Promise<Outcome> {
-  lease.isEnding = true
-  let outcome: Outcome | 'lease_lost' | undefined
-  try {
-    outcome = await park()
-  } finally {
-    lease.isEnding = outcome === 'parked'
-  }
+  const outcome = await whileEnding(lease, park, (parked) => parked === 'parked')
   if (outcome === 'lease_lost') throw new LeaseLostError()
   return outcome
 }

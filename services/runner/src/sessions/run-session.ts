@@ -53,7 +53,6 @@ async function finishRun(
   outcome: RunOutcome & { kind: 'succeeded' | 'failed' },
 ): Promise<NextRun | Released> {
   const isStopping = session.interrupted.aborted
-  session.isEnding = true
   const next = await ctx.sessionStore.finishRun(session, {
     number: run.number,
     status: outcome.kind,
@@ -61,21 +60,18 @@ async function finishRun(
     shouldClaimNext: !isStopping,
   })
   ctx.changeNotices.add(run.organizationId, 'runs', 'sessions')
-  session.isEnding = next.kind === 'released'
-  if (session.isEnding && isStopping) wakeOtherRunners(ctx, session)
+  if (next.kind === 'released' && isStopping) wakeOtherRunners(ctx, session)
   return next
 }
 
 /** Releases the session, and wakes another runner so that a run that was interrupted continues at once. */
 async function releaseSession(ctx: RunnerContext, session: LeasedSession): Promise<void> {
-  session.isEnding = true
   await ctx.sessionStore.release(session)
   wakeOtherRunners(ctx, session)
 }
 
 /** Releases the session. No message: the sweep finds the session when the delay is over. */
 async function parkSession(ctx: RunnerContext, session: LeasedSession, delayMs: number): Promise<void> {
-  session.isEnding = true
   await ctx.sessionStore.release(session, delayMs)
   ctx.changeNotices.add(session.organizationId, 'runs', 'sessions')
 }

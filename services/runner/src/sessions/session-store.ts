@@ -11,6 +11,7 @@ import {
   type ReleasedLease,
   renewLeases,
 } from '@workflow-service/database'
+import { whileEnding } from '../runs/active-lease.ts'
 import { batchAtFirst, retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
 import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
 
@@ -68,27 +69,36 @@ export function createSessionStore(options: {
     renew: (leases: readonly Lease[]) => renewLeases(db, owner, leaseMs, leases),
     claimNext,
     /** Records how a run ended, and claims the next one or releases the session in the same statement. */
-    async finishRun(session: LeasedSession, run: Omit<FinishedRun, 'lease'>): Promise<NextRun | Released> {
-      let attempts = 0
-      const outcome = await retry(session, (timeouts) => {
-        attempts++
-        return finish({ ...run, lease: session }, timeouts)
-      })
-      if (outcome.kind === 'finished') {
-        if (outcome.next) return { kind: 'run', run: outcome.next }
-        return outcome.isReleased ? { kind: 'released' } : await claimNext(session)
-      }
-      if (attempts === 1) return { kind: 'lease_lost' }
-      // An earlier attempt may have taken effect although its answer was lost. The lease decides: if it is still this
-      // runner's, the session has a next run; if not, that attempt released it.
-      const next = await claimNext(session)
-      return next.kind === 'lease_lost' ? { kind: 'released' } : next
-    },
+    finishRun: (session: LeasedSession, run: Omit<FinishedRun, 'lease'>) =>
+      whileEnding<NextRun | Released>(
+        session,
+        async () => {
+          let attempts = 0
+          const outcome = await retry(session, (timeouts) => {
+            attempts++
+            return finish({ ...run, lease: session }, timeouts)
+          })
+          if (outcome.kind === 'finished') {
+            if (outcome.next) return { kind: 'run', run: outcome.next }
+            return outcome.isReleased ? { kind: 'released' } : await claimNext(session)
+          }
+          if (attempts === 1) return { kind: 'lease_lost' }
+          // An earlier attempt may have taken effect although its answer was lost. The lease decides: if it is still
+          // this runner's, the session has a next run; if not, that attempt released it.
+          const next = await claimNext(session)
+          return next.kind === 'lease_lost' ? { kind: 'released' } : next
+        },
+        ({ kind }) => kind === 'released',
+      ),
     /** Releases the session. With a delay, parks it: no runner acquires it before. */
     release(session: LeasedSession, parkedMs?: number): Promise<void> {
       const { sessionId, epoch } = session
       const lease = { sessionId, epoch, ...(parkedMs === undefined ? {} : { parkedMs }) }
-      return retry(session, (timeouts) => release(lease, timeouts))
+      return whileEnding(
+        session,
+        () => retry(session, (timeouts) => release(lease, timeouts)),
+        () => true,
+      )
     },
   }
 }
