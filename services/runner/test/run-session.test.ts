@@ -64,11 +64,10 @@ describe('a start', () => {
 
 test('a run that is parked frees its slot, and continues from its journal after the delay, before later starts of its session', async () => {
   const order: string[] = []
-  const agent: Agent = async (agentRun) => {
-    const { run, steps } = agentRun
+  const agent: Agent = async (run) => {
     order.push(run.context)
     if (run.context !== 'slow' || order.length === 4) return
-    if (steps.length === 0) await agentRun.append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
+    if (run.steps.length === 0) await run.append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
     throw new RunParkedError('It waits', order.length === 1 ? 1_000 : 1)
   }
   const parked = await fixture.start(acme, { context: 'slow' })
@@ -89,7 +88,7 @@ describe('a session', () => {
     // On a slow machine, runs may begin so late after each other that no three are active in these 5 ms.
     const three = Promise.withResolvers<void>()
     const order: string[] = []
-    const agent: Agent = async ({ run }) => {
+    const agent: Agent = async (run) => {
       expect(active).not.toContain(run.sessionId)
       maxActive = Math.max(maxActive, active.push(run.sessionId))
       if (maxActive === 3) three.resolve()
@@ -128,7 +127,7 @@ describe('a run that keeps failing', () => {
     const stepsSeen: number[] = []
     const agent: Agent = async (run) => {
       stepsSeen.push(run.steps.length)
-      if (run.run.context === 'good') return
+      if (run.context === 'good') return
       await run.append([{ kind: 'message', data: { agent: 'test', text: 'step' } }])
       throw new Error('it broke')
     }
@@ -183,8 +182,8 @@ test('a run whose organization is suspended is queued again when the dispatcher 
   const executions: string[] = []
   const deliveryId = newId()
   const agent: Agent = async (attempt) => {
-    executions.push(attempt.run.id)
-    if (attempt.run.id !== start.startId) return
+    executions.push(attempt.id)
+    if (attempt.id !== start.startId) return
     if (executions.length === 1) await suspend(true)
     const sources = await attempt.listSources()
     const { id: sourceId } = sources.find(({ name }) => name === 'Order intake')!

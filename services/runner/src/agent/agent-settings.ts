@@ -1,5 +1,5 @@
 import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
-import type { AgentRun } from './agent.ts'
+import type { RunFacts } from './agent.ts'
 import type { ModelOptions } from './model-options.ts'
 import { type Static, Type } from '@workflow-service/contract/type'
 
@@ -189,7 +189,7 @@ export interface ModelConfig {
   readonly organizationIds: readonly string[]
 }
 
-export function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: AgentRun['run']): boolean {
+export function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: RunFacts): boolean {
   return organizationIds.length === 0 || organizationIds.includes(organizationId)
 }
 

@@ -8,7 +8,7 @@ import {
   type ToolResultStep,
   toNote,
 } from '@workflow-service/contract'
-import type { AgentRun } from './agent.ts'
+import type { AgentRun, RunFacts } from './agent.ts'
 
 type Step = JournalStep | NewJournalStep
 
@@ -66,6 +66,6 @@ export async function refuseCall(
 }
 
 /** The text that a run was started with: the trigger's input message, then the context. */
-export function startText({ inputMessage, context }: Pick<AgentRun['run'], 'inputMessage' | 'context'>): string {
+export function startText({ inputMessage, context }: Pick<RunFacts, 'inputMessage' | 'context'>): string {
   return [inputMessage, context].filter((text) => text !== '').join('\n\n')
 }

@@ -71,23 +71,25 @@ export interface RunRecords {
   settleCost(turn: number, cost: number): Promise<void>
 }
 
+/** What an agent knows of the run without reading it. */
+export type RunFacts = Pick<
+  ClaimedRun,
+  | 'id'
+  | 'organizationId'
+  | 'sessionId'
+  | 'workflow'
+  | 'inputMessage'
+  | 'context'
+  | 'requestId'
+  | 'acceptedAt'
+  | 'claimedAt'
+>
+
 /**
  * The agent's only access to the run, so that it depends neither on the database nor on leases nor on the dispatcher's
  * API. Every call can throw LeaseLostError or RunInterruptedError, and the agent must let these pass.
  */
-export interface AgentRun extends RunRecords {
-  readonly run: Pick<
-    ClaimedRun,
-    | 'id'
-    | 'organizationId'
-    | 'sessionId'
-    | 'workflow'
-    | 'inputMessage'
-    | 'context'
-    | 'requestId'
-    | 'acceptedAt'
-    | 'claimedAt'
-  >
+export interface AgentRun extends RunFacts, RunRecords {
   /** The agent's steps in the journal when this attempt began, in order; empty unless the run is resumed. */
   readonly steps: readonly JournalStep[]
   /**

@@ -21,9 +21,9 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
   return async (run) => {
     const beginning = run.steps.find((step) => step.kind === 'message')
     if (beginning?.data.agent === BUILTIN) return await builtinAgent(run)
-    const chosen = run.run.workflow.model ?? config.defaultModel
+    const chosen = run.workflow.model ?? config.defaultModel
     const fail = (code: string, error: string, message: string): never => {
-      const { id: run_id, organizationId: organization_id } = run.run
+      const { id: run_id, organizationId: organization_id } = run
       hooks.logger?.warn({ run_id, organization_id, error }, 'model.missing')
       throw new RunError(code, message)
     }
@@ -32,7 +32,7 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
       return fail('agent_changed', `${beginning.data.agent} began this run, but now it has ${BUILTIN}`, NOT_AVAILABLE)
     }
     const model = config.models.get(chosen)
-    if (!model || !isOfferedTo(model, run.run)) {
+    if (!model || !isOfferedTo(model, run)) {
       const text = `The workflow uses the model ${chosen}, which this service does not have; choose another one`
       return fail('model_not_offered', `No model ${chosen} for this organization in AGENT_MODELS`, text)
     }

@@ -59,7 +59,7 @@ export async function sendDelivery(
       const edited = approval?.payload && { ...call, delivery: { ...call.delivery, payload: approval.payload } }
       const result = await run.deliver(edited ?? call, isLast)
       if (result.outcome !== 'approval_required') {
-        const step = toDeliveryStep(run.run.sessionId, call, result)
+        const step = toDeliveryStep(run.sessionId, call, result)
         return result.journal ? steps.adopt(step) : await steps.append(step)
       }
       if (approval) throw new Error('The dispatcher did not find the approval of this payload')

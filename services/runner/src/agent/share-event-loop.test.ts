@@ -55,7 +55,7 @@ test('the rules of an organization are parsed before those of many runs of anoth
   const parse = async (organizationId: string, n: number): Promise<void> => {
     const text = `deliveries: [${`{ to: Desk, when: 'text(${n}) == "1"' },`.repeat(50)}]`
     const workflow = { rulesFileId: 'rules' }
-    await readRules({ run: { organizationId, workflow }, readFile: async () => text } as unknown as AgentRun)
+    await readRules({ organizationId, workflow, readFile: async () => text } as unknown as AgentRun)
     parsed.push(organizationId)
   }
   await Promise.all([...Array.from({ length: 10 }, (_, n) => parse('many', n)), parse('few', 10)])

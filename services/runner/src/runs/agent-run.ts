@@ -29,7 +29,15 @@ export function createAgentRun(attempt: Attempt): AgentRun {
 
   return {
     ...stored,
-    run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt, claimedAt },
+    id,
+    organizationId,
+    sessionId,
+    workflow,
+    inputMessage,
+    context,
+    requestId,
+    acceptedAt,
+    claimedAt,
     // The agent resumes from its own steps only.
     steps: steps.filter(({ kind, data }) => kind !== 'note' || !describeNote(data.code)?.isOfAttempt),
     interrupted: lease.interrupted,

@@ -43,13 +43,12 @@ export const builtinAgent: Agent = async (run) => {
   failUnlessAllAccepted(steps)
 }
 
-async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
-  const { run } = agentRun
+async function planRun(run: AgentRun): Promise<NewJournalStep[]> {
   const begin: NewJournalStep = { kind: 'message', data: { agent: BUILTIN, text: startText(run) } }
-  const sources = await agentRun.listSources()
+  const sources = await run.listSources()
   try {
-    const rules = await readRules(agentRun)
-    return [begin, ...(await (rules ? planByRules(agentRun, rules, sources) : planByDescription(agentRun, sources)))]
+    const rules = await readRules(run)
+    return [begin, ...(await (rules ? planByRules(run, rules, sources) : planByDescription(run, sources)))]
   } catch (error) {
     if (!(error instanceof PlanError)) throw error
     const { code, message, details } = error
@@ -61,8 +60,8 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
  * Plans one delivery to each source that the description names. @throws PlanError if one of the payloads cannot be
  * built.
  */
-async function planByDescription(agentRun: AgentRun, sources: readonly SourceName[]): Promise<NewJournalStep[]> {
-  const { organizationId, workflow, inputMessage, context: text } = agentRun.run
+async function planByDescription(run: AgentRun, sources: readonly SourceName[]): Promise<NewJournalStep[]> {
+  const { organizationId, workflow, inputMessage, context: text } = run
   const { named, rulesNeeded } = await shareEventLoop(organizationId, () =>
     readDescription(workflow.description, sources, inputMessage),
   )
@@ -77,7 +76,7 @@ async function planByDescription(agentRun: AgentRun, sources: readonly SourceNam
   const steps: NewJournalStep[] = []
   const payloads: Parameters<typeof refuseIncomplete>[1][number][] = []
   let freeBytes = RUN_MAX_BYTES
-  for await (const source of readInParts(agentRun, named)) {
+  for await (const source of readInParts(run, named)) {
     const { id, name, exampleRequestBody: example } = source
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
     const { filled, bytes } = await shareEventLoop(organizationId, () => buildPayload(source, context, freeBytes))

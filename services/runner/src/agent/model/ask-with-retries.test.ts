@@ -49,7 +49,7 @@ async function ask(
   const waited = codes.map((code) => ({ kind: 'note', data: { code, text: '' }, createdAt }))
   const { signal } = new AbortController()
   const ctx = {
-    run: { run: { claimedAt: new Date(clock.nowMs).toISOString() }, interrupted: signal, abandoned: signal },
+    run: { claimedAt: new Date(clock.nowMs).toISOString(), interrupted: signal, abandoned: signal },
     steps: {
       all: sinceMs === undefined ? [] : waited,
       note: async (code: string, text: string) => void (notes.push(code), texts.push(text)),

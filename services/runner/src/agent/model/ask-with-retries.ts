@@ -95,7 +95,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
   const maxInSlotMs = fallback ? Math.min(PARK_AFTER_MS, fallbackAfterMs) : PARK_AFTER_MS
   const nextDelayMs = { limited: createDelays('limited', clock), unavailable: createDelays('unavailable', clock) }
   // What the journal says is by the database's clock.
-  let sinceMs = waited.since && clock.monotonic() - Math.max(0, Date.parse(run.run.claimedAt) - waited.since.getTime())
+  let sinceMs = waited.since && clock.monotonic() - Math.max(0, Date.parse(run.claimedAt) - waited.since.getTime())
   let inSlotMs = 0
 
   const sleepInSlot = async (delayMs: number): Promise<void> => {
@@ -122,7 +122,7 @@ function createWait({ run, steps, config, pace, gate, clock, fallback, outage }:
       let isRepeated = false
       for (;;) {
         const maxDelayMs = Math.max(0, maxInSlotMs - inSlotMs)
-        const { organizationId } = run.run
+        const { organizationId } = run
         const slot = await gate.reserve(pace, { organizationId, maxDelayMs, isRepeated }, run.abandoned)
         const { delayMs, isReserved } = slot
         if (delayMs > maxDelayMs) await park(delayMs, "The model's API limits requests")

@@ -39,7 +39,7 @@ const file = (name: string, ...path: string[]) => ({ id: name, name, path })
 
 const attach = (base64: string, signal: AbortSignal) =>
   attachFiles(
-    { run: { organizationId: 'a' }, readFile: () => Promise.resolve(base64), interrupted: signal } as never,
+    { organizationId: 'a', readFile: () => Promise.resolve(base64), interrupted: signal } as never,
     { name: 'm', reads: ['pdf'] },
     [file('a.pdf')],
   )

@@ -12,7 +12,7 @@ import type { WorkflowFile } from '@workflow-service/database'
 import { InFlightLimiter } from '@workflow-service/service-kit'
 import { fileReplaced, RunError, RunParkedError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import type { AgentRun } from '../agent.ts'
+import type { AgentRun, RunFacts } from '../agent.ts'
 import type { AttachedFile } from './model-question.ts'
 import { pathOf } from './model-tools.ts'
 
@@ -32,7 +32,7 @@ const slots = new InFlightLimiter(REQUESTS_AT_ONCE)
  * `@docs/invoice.pdf`. Takes time in proportion to the texts and to the number of files.
  */
 export function findReferences(
-  { workflow, inputMessage, context }: AgentRun['run'],
+  { workflow, inputMessage, context }: RunFacts,
   files: readonly WorkflowFile[],
 ): readonly WorkflowFile[] {
   const text = [workflow.description, inputMessage, context].join('\n')
@@ -65,7 +65,7 @@ export async function attachFiles(
   if (found.length > ATTACHED_FILES_MAX) {
     fail(found[ATTACHED_FILES_MAX]!, `the texts refer to ${found.length} files; at most ${ATTACHED_FILES_MAX} are read`)
   }
-  const slot = await slots.acquire(run.run.organizationId)
+  const slot = await slots.acquire(run.organizationId)
   if (typeof slot === 'string') throw new RunParkedError('Other runs read many files', BUSY_PARK_MS)
   try {
     run.interrupted.throwIfAborted()

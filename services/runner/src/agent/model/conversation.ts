@@ -7,7 +7,7 @@ import {
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import type { AssistantContent, ModelMessage } from 'ai'
 import type { WorkflowFile } from '@workflow-service/database'
-import type { AgentRun } from '../agent.ts'
+import type { RunFacts } from '../agent.ts'
 import { pathOf } from './model-tools.ts'
 import type { PromptHistory } from './session-history.ts'
 
@@ -21,7 +21,7 @@ function formatTime(time: string): string {
  * The first user message: the session so far, the time of acceptance, the trigger's input message, then the context.
  */
 export function formatFirstMessage(
-  { inputMessage, context, sessionId, acceptedAt }: AgentRun['run'],
+  { inputMessage, context, sessionId, acceptedAt }: RunFacts,
   history: PromptHistory,
   files: readonly WorkflowFile[] = [],
 ): string {

@@ -35,7 +35,7 @@ export async function lookUp(
   }
   const answer = await run.lookUp(lookup, args)
   const { ok, status, bytes, is_cut_off, duration_ms } = answer
-  const text = formatAnswer(answer, left, run.run.sessionId)
+  const text = formatAnswer(answer, left, run.sessionId)
   const result = { call_id, tool: name, ok, text, lookup: { status, bytes, is_cut_off, duration_ms } }
   await steps.append({ kind: 'tool_result', data: result })
 }

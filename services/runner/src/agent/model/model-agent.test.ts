@@ -6,7 +6,7 @@ import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../..
 import { callTool, createClock, end, streaming, useModelAgent } from '../../../test/support/model-agent.ts'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import type { Agent, AgentRun } from '../agent.ts'
+import type { Agent, RunFacts } from '../agent.ts'
 import { type AgentHooks, MAX_TURNS } from './model-agent.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 }, 'New orders go here.')
@@ -264,7 +264,7 @@ describe('an agent with a model', () => {
 
   test('has the same instructions and tools in all runs of a workflow and session', async () => {
     const agent = await createScriptedAgent(provider, [idle, idle])
-    const ofSession: Partial<AgentRun['run']> = {
+    const ofSession: Partial<RunFacts> = {
       workflow: { id: 'a workflow', name: 'Orders', description: 'Send orders.', rulesFileId: null },
       sessionId: 'a session',
     }
@@ -276,7 +276,7 @@ describe('an agent with a model', () => {
         context: `accepted at ${acceptedAt}`,
         history: Array.from({ length: runs }, (_, n) => earlier(n)),
       })
-      await run.execute((each) => agent({ ...each, run: { ...each.run, ...ofSession, acceptedAt } }))
+      await run.execute((each) => agent({ ...each, ...ofSession, acceptedAt }))
     }
     const [first, second] = requests().map(({ body }) => ({
       system: body['system'] ?? (body['messages'] as unknown[])[0],

@@ -18,7 +18,7 @@ import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { isOfferedTo, type ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listData, openAgentSteps, refuseCall, startText } from '../agent-steps.ts'
-import type { Agent, AgentRun, OwnModelKey } from '../agent.ts'
+import type { Agent, OwnModelKey, RunFacts } from '../agent.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, findReferences } from './attach-files.ts'
 import { askWithRetries, ModelOutageError } from './ask-with-retries.ts'
@@ -86,7 +86,7 @@ export function createModelAgent(
   const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
   if (!shared) throw new TypeError('A model is needed')
   /** The model and the fallbacks that the organization may use, with its own keys where it has some. */
-  const ofOrganization = (usable: UsableModel, run: AgentRun['run'], keys: readonly OwnModelKey[]): UsableModel => {
+  const ofOrganization = (usable: UsableModel, run: RunFacts, keys: readonly OwnModelKey[]): UsableModel => {
     let { fallback } = usable
     while (fallback && !isOfferedTo(fallback.config, run)) ({ fallback } = fallback)
     fallback &&= ofOrganization(fallback, run, keys)
@@ -98,10 +98,10 @@ export function createModelAgent(
   }
   return async (run) => {
     run.interrupted.throwIfAborted()
-    const { id: run_id, organizationId: organization_id } = run.run
+    const { id: run_id, organizationId: organization_id } = run
     const opened = openAgentSteps(run)
     const chosen = run.isOfOneModel ? { ...shared, fallback: undefined } : shared
-    const first = ofOrganization(chosen, run.run, await run.readModelKeys())
+    const first = ofOrganization(chosen, run, await run.readModelKeys())
     let ctx: ModelRun = {
       ...findModel(first, opened),
       run,
@@ -203,7 +203,7 @@ async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]) {
   const instructions = await readInstructions(ctx)
   const earlier = await readHistory(ctx, instructions)
   const history = formatHistory(earlier, { budgetTokens: config.historyTokens, isHalved })
-  return { sources, toolbox, history, instructions, attached: findReferences(run.run, files) }
+  return { sources, toolbox, history, instructions, attached: findReferences(run, files) }
 }
 
 /** Those that the run follows: the newest ones in place of a version that is no longer kept. */
@@ -240,7 +240,7 @@ function isPreparation(step: AgentSteps['all'][number]): boolean {
 
 function toMessage({ run, config }: ModelRun, instructions: Instructions | undefined): NewJournalStep {
   const version = instructions ? { instructions_version: instructions.number } : {}
-  return { kind: 'message', data: { agent: config.name, text: startText(run.run), ...version } }
+  return { kind: 'message', data: { agent: config.name, text: startText(run), ...version } }
 }
 
 /** What the journal begins with, apart from the message and the summary if it has them already. */
@@ -265,12 +265,12 @@ function firstSteps(
 async function askModel(ctx: ModelRun, prompt: ModelPrompt): Promise<void> {
   const { run, steps, config } = ctx
   const instructions = formatSystemText({
-    ...run.run.workflow,
+    ...run.workflow,
     instructions: prompt.instructions?.text ?? '',
     toolNotes: prompt.toolbox.notes,
     sourcesWithoutTool: prompt.sources.searchable.length,
   })
-  const message = formatFirstMessage(run.run, prompt.history, prompt.attached)
+  const message = formatFirstMessage(run, prompt.history, prompt.attached)
   const tools = prompt.toolbox.definitions
   await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))
   const { files, release } = await attachFiles(run, config, prompt.attached)

@@ -209,7 +209,7 @@ async function searchSources(run: AgentRun, { query }: Record<string, unknown>) 
 }
 
 async function runFileTool(run: AgentRun, name: string, args: Record<string, unknown>) {
-  const { sessionId } = run.run
+  const { sessionId } = run
   const files = await run.listFiles()
   const paths = files.map(pathOf)
   if (name === 'list_files') {

@@ -15,8 +15,8 @@ function runWith(
 ) {
   const reads: number[] = []
   const workflow = { id: 'w', name: 'Orders', description, rulesFileId: rules === null ? null : 'r' }
-  const run: Pick<AgentRun, 'run' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'> = {
-    run: { workflow } as AgentRun['run'],
+  const run: Pick<AgentRun, 'workflow' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'> = {
+    workflow,
     readFile: async (id) => (id === 'r' && rules !== null ? rules : undefined),
     listLookups: async () => lookups,
     listSources: async () => sources.map(({ id, name }) => ({ id, name })),

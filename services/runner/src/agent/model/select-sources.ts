@@ -26,11 +26,11 @@ const MAX_EXAMPLE_BYTES = 2 * 1_048_576
  * @throws RunParkedError as `readRulesText`.
  */
 export async function selectSources(
-  run: Pick<AgentRun, 'run' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'>,
+  run: Pick<AgentRun, 'workflow' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'>,
   foundIds: readonly string[] = [],
 ) {
   const sources = await run.listSources()
-  const { description } = run.run.workflow
+  const { description } = run.workflow
   const rules = (await readRulesText(run)) ?? ''
   const allLookups = await run.listLookups()
   const byId = new Map(sources.map((source) => [source.id, source]))

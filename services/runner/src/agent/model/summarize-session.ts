@@ -22,7 +22,7 @@ export async function summarizeSession(
   const { run, steps } = ctx
   const question: ModelQuestion = {
     instructions: INSTRUCTIONS,
-    messages: [{ role: 'user', content: markUntrusted('earlier runs', earlier, run.run.sessionId) }],
+    messages: [{ role: 'user', content: markUntrusted('earlier runs', earlier, run.sessionId) }],
     tools: {},
   }
   const cost = costOfNextAnswer(ctx, 0)
@@ -52,7 +52,7 @@ async function askOnce(
   // The request that the run makes next finds out whether the outage has ended.
   const isOut = outage.sinceMs !== null && clock.monotonic() - outage.sinceMs >= config.fallbackAfterMs
   if (fallback && isOut) return "the model's API is unavailable"
-  const { organizationId } = run.run
+  const { organizationId } = run
   const turn = await gate.reserve(pace, { organizationId, maxDelayMs: 0, isRepeated: false }, run.abandoned)
   if (!turn.isReserved) return "the model's API limits requests"
   const reservation = await cost.tryReserve(question)

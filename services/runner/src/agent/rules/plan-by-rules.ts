@@ -33,15 +33,16 @@ const waitForTurn = createFairQueue()
  * Reads and compiles the workflow's rules; undefined if it has none.
  * @throws PlanError `rule_failed` if they cannot be used; RunParkedError as `readRulesText`.
  */
-export async function readRules(agentRun: Pick<AgentRun, 'run' | 'readFile'>): Promise<Rules | undefined> {
-  const { run } = agentRun
+export async function readRules(
+  run: Pick<AgentRun, 'organizationId' | 'workflow' | 'readFile'>,
+): Promise<Rules | undefined> {
   const { rulesLikeFiles } = run.workflow
   for (const file of rulesLikeFiles ?? []) {
     // Stored before such names were refused. Its author relies on conditions that nothing would enforce.
     const error = findRulesNameError(file)
     if (error) throw new PlanError('rule_failed', `The name of a file ${error.message}`)
   }
-  const text = await readRulesText(agentRun)
+  const text = await readRulesText(run)
   if (text === undefined) return undefined
   // CEL takes time to load, and most organizations have no rules.
   const { parseRules } = await import('@workflow-service/rules')
@@ -70,25 +71,23 @@ interface AskedDelivery {
  *   is sent.
  */
 export async function planByRules(
-  agentRun: AgentRun,
+  run: AgentRun,
   rules: Rules,
   sources: readonly SourceName[],
 ): Promise<NewJournalStep[]> {
-  const asked = await evaluateRules(agentRun, rules, sources)
+  const asked = await evaluateRules(run, rules, sources)
   if (asked.length === 0) return [toNote('no_rule_matched', NO_RULE_MATCHED)]
   const ids = new Set(asked.map(({ sourceId }) => sourceId))
   const byId = new Map<string, SourceForAgent>()
   const read = sources.filter(({ id }) => ids.has(id))
-  for await (const source of readInParts(agentRun, read)) byId.set(source.id, source)
+  for await (const source of readInParts(run, read)) byId.set(source.id, source)
   const steps: NewJournalStep[] = []
   let freeBytes = RUN_MAX_BYTES
   for (const [index, delivery] of asked.entries()) {
     const { rule, values } = delivery
     const source = byId.get(delivery.sourceId)
     if (!source) throw failAt(rule, ['to'], 'the webhook source was deleted')
-    const { payload, filled, bytes } = await shareEventLoop(agentRun.run.organizationId, () =>
-      fillByRule(delivery, source),
-    )
+    const { payload, filled, bytes } = await shareEventLoop(run.organizationId, () => fillByRule(delivery, source))
     const names = Object.keys(values)
     freeBytes -= bytes
     if (freeBytes < 0) {
@@ -107,11 +106,7 @@ export async function planByRules(
 
 const NO_RULE_MATCHED = `No condition in ${RULES_FILE_NAME} was true, so nothing was sent.`
 
-async function evaluateRules(
-  { run }: AgentRun,
-  rules: Rules,
-  sources: readonly SourceName[],
-): Promise<AskedDelivery[]> {
+async function evaluateRules(run: AgentRun, rules: Rules, sources: readonly SourceName[]): Promise<AskedDelivery[]> {
   const { createEvaluation, findSources } = await import('@workflow-service/rules')
   const { found, errors } = findSources(rules, sources)
   const [unknown] = errors

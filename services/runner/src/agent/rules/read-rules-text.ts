@@ -8,10 +8,9 @@ import type { AgentRun } from '../agent.ts'
  *   be followed without it.
  */
 export async function readRulesText({
-  run,
+  workflow: { rulesFileId },
   readFile,
-}: Pick<AgentRun, 'run' | 'readFile'>): Promise<string | undefined> {
-  const { rulesFileId } = run.workflow
+}: Pick<AgentRun, 'workflow' | 'readFile'>): Promise<string | undefined> {
   if (rulesFileId === null) return undefined
   const text = await readFile(rulesFileId)
   if (text === undefined) throw fileReplaced(RULES_FILE_NAME)
