@@ -10,11 +10,10 @@ export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './jou
 export * from './evaluations.ts'
 export * from './leases.ts'
 export * from './model-limits.ts'
-export * from './models.ts'
 export * from './park-for-source.ts'
 export * from './model-spending.ts'
 export * from './public-runs.ts'
-export * from './reports.ts'
+export * from './operator-reads.ts'
 export {
   findVisibleRun,
   findVisibleRuns,

@@ -1,7 +1,7 @@
 import type { AppListedWebhookSourceOut, AppWebhookSourceOut } from '@workflow-service/contract'
 import type { Db } from '../connection/index.ts'
 import { isDeliveryVisible, queryVisible, type Viewer } from '../organizations/index.ts'
-import { readSourceState } from './pause-source.ts'
+import { readSourceState } from './source-state.ts'
 import type { SourceName } from './sources-for-agent.ts'
 
 /**

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type {
-  ModelList,
   Role,
   SaveAutoRunIn,
   SaveWorkflowAgentIn,
@@ -8,7 +7,6 @@ import type {
   WorkflowDetailOut,
 } from '@workflow-service/contract'
 import {
-  type Connection,
   databaseNull,
   type Db,
   doEach,
@@ -37,6 +35,7 @@ import {
   unfinishedStarts,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
+import { listModels } from './models.ts'
 import { agentVersion, readWorkflowDetail, scheduleVersion, usersVersion } from './workflow-detail.ts'
 import { recordVersions } from './workflow-versions.ts'
 
@@ -381,25 +380,6 @@ export async function assertOffered(tx: Transaction, { principal }: WorkflowEdit
   // Every runner has the built-in agent, also before one has recorded what it offers.
   const isOffered = chosen ? principal.role !== 'member' || chosen.is_offered : model === 'builtin'
   if (!isOffered) throw new EditRefused('model_not_offered')
-}
-
-/** What the runners offer to the organization, by name, with the fallbacks of its runs. */
-export async function listModels(db: Connection, organizationId: string): Promise<ModelList['data']> {
-  const { rows } = await db.pool.query<ModelList['data'][number] & { is_usable: boolean }>(
-    `SELECT model.name, model.model, model.is_default, model.data_region, model.currency, model.fallback, model.reads,
-       model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) AS is_usable,
-       organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered
-     FROM models AS model JOIN organizations AS organization ON organization.id = $1
-     ORDER BY model.name`,
-    [organizationId],
-  )
-  const findUsable = (name: string | null): string | null => {
-    const model = rows.find((each) => each.name === name)
-    return !model || model.is_usable ? name : findUsable(model.fallback)
-  }
-  return rows.flatMap(({ is_usable: isUsable, ...model }) =>
-    isUsable ? [{ ...model, fallback: findUsable(model.fallback) }] : [],
-  )
 }
 
 /** Of more, the audit log has only those who differ: it shortens long lists. */

@@ -1,5 +1,5 @@
-import type { MediaKind } from '@workflow-service/contract'
-import { type Db, inTransaction } from '../connection/index.ts'
+import type { MediaKind, ModelList } from '@workflow-service/contract'
+import { type Connection, type Db, inTransaction } from '../connection/index.ts'
 
 /** An agent that the runners offer, as `models` has it. */
 export interface OfferedModel {
@@ -38,4 +38,23 @@ export async function recordModels(db: Db, models: readonly OfferedModel[]): Pro
       [JSON.stringify(models)],
     )
   })
+}
+
+/** What the runners offer to the organization, by name, with the fallbacks of its runs. */
+export async function listModels(db: Connection, organizationId: string): Promise<ModelList['data']> {
+  const { rows } = await db.pool.query<ModelList['data'][number] & { is_usable: boolean }>(
+    `SELECT model.name, model.model, model.is_default, model.data_region, model.currency, model.fallback, model.reads,
+       model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) AS is_usable,
+       organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered
+     FROM models AS model JOIN organizations AS organization ON organization.id = $1
+     ORDER BY model.name`,
+    [organizationId],
+  )
+  const findUsable = (name: string | null): string | null => {
+    const model = rows.find((each) => each.name === name)
+    return !model || model.is_usable ? name : findUsable(model.fallback)
+  }
+  return rows.flatMap(({ is_usable: isUsable, ...model }) =>
+    isUsable ? [{ ...model, fallback: findUsable(model.fallback) }] : [],
+  )
 }
