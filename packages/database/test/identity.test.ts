@@ -29,7 +29,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   const owner = (await storage.completeSetup(db, link, ada, 'Acme', visitor)) as storage.UsedLink
   expect(await storage.hasAccounts(db)).toBe(true)
   await storage.findAccountById(db, owner.accountId)
-  await storage.findAccountByOidc(db, 'i', 's')
+  await storage.findAccountByOidc(db, { issuer: 'i', subject: 's' })
   const account = (await storage.findAccountByEmail(db, 'ADA@acme.test'))!
   await storage.recordFailedSignIn(db, account, visitor)
   const token = (await storage.signIn(db, account, account.organizations[0]!, 'password', visitor))!

@@ -87,8 +87,11 @@ export async function findAccountByEmail(db: PrismaDb, email: string): Promise<A
 }
 
 /** Finds an account by its identity at an OpenID Connect provider. */
-export async function findAccountByOidc(db: PrismaDb, oidcIssuer: string, oidcSubject: string) {
-  return await findAccount(db, { oidcIssuer, oidcSubject })
+export async function findAccountByOidc(
+  db: PrismaDb,
+  { issuer, subject }: { readonly issuer: string; readonly subject: string },
+) {
+  return await findAccount(db, { oidcIssuer: issuer, oidcSubject: subject })
 }
 
 export async function findAccountByUser(db: PrismaDb, userId: string): Promise<Account | undefined> {
@@ -188,16 +191,22 @@ export async function createLink(
   return { token, expiresAt }
 }
 
+/** A change of an account by the bearer of a link. */
+interface ChangeByLink {
+  readonly accountId: string
+  /** The user who made the link; null: the operator. */
+  readonly makerId: string | null
+  readonly kind: 'reset' | 'email'
+}
+
 /**
- * Whether this user (null: the operator) may let the bearer of a link change the account: a new password lets the
- * bearer sign in to all organizations of the account, so it must have only one; another address needs an admin of every
- * one, and an owner for an owner. Called with the account locked, when a link is made and when it is used.
+ * Whether the maker of a link may let its bearer change the account: a new password lets the bearer sign in to all
+ * organizations of the account, so it must have only one; another address needs an admin of every one, and an owner for
+ * an owner. Called with the account locked, when a link is made and when it is used.
  */
 export async function mayChangeAccount(
   { prisma }: Pick<Transaction, 'prisma'>,
-  accountId: string,
-  makerId: string | null,
-  kind: 'reset' | 'email',
+  { accountId, makerId, kind }: ChangeByLink,
 ): Promise<boolean> {
   if (makerId === null) return true
   const maker = await prisma.user.findFirst({ where: { id: makerId }, select: { accountId: true } })

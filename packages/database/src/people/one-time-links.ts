@@ -284,7 +284,9 @@ export async function acceptReset(
   return await inPrismaTransaction(db, async (tx) => {
     const account = await lockAccount(tx, accountId)
     const consumed = account && (await consumeLink(tx, link.token))
-    if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'reset'))) return undefined
+    if (!consumed) return undefined
+    const change = { accountId, makerId: consumed.createdBy, kind: 'reset' } as const
+    if (!(await mayChangeAccount(tx, change))) return undefined
     await setPassword(tx, accountId, passwordHash)
     await tx.prisma.signIn.deleteMany({ where: { accountId } })
     await revokeLinks(tx, { user: { accountId } })
@@ -329,7 +331,9 @@ export async function acceptEmail(
     )
     const account = await lockAccount(tx, accountId)
     const consumed = account && (await consumeLink(tx, link.token))
-    if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'email'))) return undefined
+    if (!consumed) return undefined
+    const change = { accountId, makerId: consumed.createdBy, kind: 'email' } as const
+    if (!(await mayChangeAccount(tx, change))) return undefined
     if (account.passwordHash !== passwordHash) throw new PasswordChangedError()
     await tx.prisma.account.update({
       where: { id: accountId },

@@ -170,7 +170,7 @@ function toStored({ account, oneTimeLinks, _count, ...row }: UserRow): StoredUse
     id: row.id,
     email: row.email,
     ...values,
-    state: stateOf(values, row.accountId !== null, oneTimeLinks.length > 0),
+    state: stateOf(values, { hasAccount: row.accountId !== null, isInvited: oneTimeLinks.length > 0 }),
     last_seen_at: lastSeenMs === 0 ? null : new Date(lastSeenMs).toISOString(),
     workflow_count: _count.workflows,
     version: versionOfUser(values),
@@ -181,8 +181,7 @@ function toStored({ account, oneTimeLinks, _count, ...row }: UserRow): StoredUse
 
 function stateOf(
   { role, is_deactivated: isDeactivated }: UserValues,
-  hasAccount: boolean,
-  isInvited: boolean,
+  { hasAccount, isInvited }: { readonly hasAccount: boolean; readonly isInvited: boolean },
 ): AppUserOut['state'] {
   if (isDeactivated) return 'deactivated'
   if (role === null) return 'no_access'
@@ -385,7 +384,7 @@ export async function createUserLink(
     if (kind !== 'invitation' && accountId !== null) {
       const account = await lockAccount(tx, accountId)
       if (!account || (kind === 'email' && account.passwordHash === null)) return 'not_possible'
-      if (!(await mayChangeAccount(tx, accountId, makerId, kind))) return 'not_possible'
+      if (!(await mayChangeAccount(tx, { accountId, makerId, kind }))) return 'not_possible'
     }
     // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link
     // is used.

@@ -79,7 +79,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
       } catch (error) {
         return fail(requestId, 'oidc_failed', next, others, error)
       }
-      const known = await findAccountByOidc(ctx.db, identity.issuer, identity.subject)
+      const known = await findAccountByOidc(ctx.db, identity)
       const account = known?.entrance ? known : await acceptWithIdentity(ctx, identity, known, request)
       if (!account?.entrance) return fail(requestId, 'oidc_not_invited', next, others)
       const token = await signIn(ctx.db, account, account.entrance, 'oidc', request)
@@ -159,7 +159,7 @@ async function acceptWithIdentity(
     : { name: name ?? (invitation.user.name || email), email, passwordHash: null, oidc: { issuer, subject } }
   const used = await acceptInvitation(ctx.db, invitation, person, request)
   // The person may have accepted another invitation at the same moment.
-  if (typeof used === 'string') return await findAccountByOidc(ctx.db, issuer, subject)
+  if (typeof used === 'string') return await findAccountByOidc(ctx.db, { issuer, subject })
   if (!used) return undefined
   ctx.changeNotices.add(used.organizationId, 'users')
   return await findAccountById(ctx.db, used.accountId)
