@@ -189,7 +189,10 @@ export interface ModelConfig {
   readonly organizationIds: readonly string[]
 }
 
-export function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: RunFacts): boolean {
+export function isOfferedTo(
+  { organizationIds }: ModelConfig,
+  { organizationId }: Pick<RunFacts, 'organizationId'>,
+): boolean {
   return organizationIds.length === 0 || organizationIds.includes(organizationId)
 }
 

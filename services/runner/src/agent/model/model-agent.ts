@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   END_RUN,
   fitRunPrompt,
@@ -16,15 +15,15 @@ import { formatSystemText } from '@workflow-service/contract/system-text'
 import type { Logger, Tracing } from '@workflow-service/service-kit'
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
-import { isOfferedTo, type ModelConfig } from '../agent-settings.ts'
+import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listData, openAgentSteps, refuseCall, startText } from '../agent-steps.ts'
-import type { Agent, OwnModelKey, RunFacts } from '../agent.ts'
-import { createAskModel } from './ask-model.ts'
+import type { Agent } from '../agent.ts'
 import { attachFiles, findReferences } from './attach-files.ts'
 import { askWithRetries, ModelOutageError } from './ask-with-retries.ts'
 import { formatFirstMessage, toMessages } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
-import { ModelError, unreadableKey } from './model-error.ts'
+import { ModelError } from './model-error.ts'
+import { createModelChoice } from './model-choice.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
@@ -77,31 +76,12 @@ export function createModelAgent(
   hooks: AgentHooks = {},
   clock: ModelClock = systemClock,
 ): Agent {
-  const toUsable = (config: ModelConfig, fallback: UsableModel | undefined, ownKey?: string): UsableModel => {
-    const ask = createAskModel(config, clock.now, hooks.fetch, hooks.tracing)
-    const model = `${config.provider}:${config.modelName}`
-    const pace = `${model} ${ownKey ?? fingerprint([config.baseUrl, config.apiKey, config.aws])}`
-    return { config, model, pace, ask, outage: { sinceMs: null }, fallback }
-  }
-  const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
-  if (!shared) throw new TypeError('A model is needed')
-  /** The model and the fallbacks that the organization may use, with its own keys where it has some. */
-  const ofOrganization = (usable: UsableModel, run: RunFacts, keys: readonly OwnModelKey[]): UsableModel => {
-    let { fallback } = usable
-    while (fallback && !isOfferedTo(fallback.config, run)) ({ fallback } = fallback)
-    fallback &&= ofOrganization(fallback, run, keys)
-    const own = keys.find(({ model }) => model === usable.config.name)
-    if (!own) return { ...usable, fallback }
-    const config = { ...usable.config, apiKey: own.key, isOwnKey: true }
-    const withKey = toUsable(config, fallback, own.id)
-    return own.key === null ? { ...withKey, ask: () => Promise.reject(unreadableKey(config)) } : withKey
-  }
+  const chooseModels = createModelChoice(models, hooks, clock)
   return async (run) => {
     run.interrupted.throwIfAborted()
     const { id: run_id, organizationId: organization_id } = run
     const opened = openAgentSteps(run)
-    const chosen = run.isOfOneModel ? { ...shared, fallback: undefined } : shared
-    const first = ofOrganization(chosen, run, await run.readModelKeys())
+    const first = chooseModels(run, await run.readModelKeys())
     let ctx: ModelRun = {
       ...findModel(first, opened),
       run,
@@ -148,11 +128,6 @@ export function createModelAgent(
       }
     }
   }
-}
-
-/** Distinguishes the accounts and addresses of one model. Database and log get no part of a key. */
-function fingerprint(account: unknown): string {
-  return createHash('sha256').update(JSON.stringify(account)).digest('hex').slice(0, 8)
 }
 
 /** The model that gives the next answer: the chosen one, or the fallback with which the run continued last. */
