@@ -107,16 +107,10 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     if (isDraining) res.setHeader('Connection', 'close')
     if (mayHaveLargeBody(req)) closeAfterEarlyResponse(req, res)
     const target = toOriginForm(req.url ?? '')
-    if (req.httpVersionMajor !== 1 || target === undefined) {
-      refuse(res, new ApiError('invalid_request', NOT_HTTP))
-    } else if (req.headers.host === undefined && req.httpVersion === '1.1') {
-      refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
-    } else if (hasSeveralHosts(req)) {
-      refuse(res, new ApiError('invalid_request', 'The Host header must be sent once.'))
-    } else {
-      req.url = target
-      listener(req, res)
-    }
+    const problem = target === undefined ? NOT_HTTP : findHeadProblem(req)
+    if (problem !== undefined) return refuse(res, new ApiError('invalid_request', problem))
+    req.url = target
+    listener(req, res)
   }
 
   const server = createServer(
@@ -127,7 +121,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: MAX_HEADER_BYTES,
       noDelay: true,
-      // `handle` checks it: Node's own response has no body.
+      // `findHeadProblem` checks it: Node's own response has no body.
       requireHostHeader: false,
     },
     handle,
@@ -239,6 +233,13 @@ function toOriginForm(target: string): string | undefined {
   if (target.startsWith('/') || target === '*') return target
   const [, path] = /^https?:\/\/[^/?#]+(.*)$/i.exec(target) ?? []
   return path === undefined || path.startsWith('/') ? path : `/${path}`
+}
+
+/** Finds what is wrong with the HTTP version or the Host header of a request, which Node accepts. */
+function findHeadProblem(req: IncomingMessage): string | undefined {
+  if (req.httpVersionMajor !== 1) return NOT_HTTP
+  if (req.headers.host === undefined && req.httpVersion === '1.1') return 'The Host header is missing.'
+  return hasSeveralHosts(req) ? 'The Host header must be sent once.' : undefined
 }
 
 /** Node keeps the first of several Host headers. RFC 9112, section 3.2 asks for a 400. */
