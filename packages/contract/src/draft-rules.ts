@@ -1,7 +1,7 @@
 import { findNamedSources } from './named-sources.ts'
 import type { NoteStep, RefusalDetails } from './journal.ts'
 import { RULES_MAX_BYTES, RULES_MAX_DELIVERIES } from './limits.ts'
-import { inferShape, isJsonObject, type PayloadShape } from './schema/payload-shape.ts'
+import { allowsAnyField, inferShape, isJsonObject, type PayloadShape } from './schema/payload-shape.ts'
 
 /** The errors of runs for which rules can be drafted. */
 export const DRAFT_CODES = ['needs_a_model', 'payload_incomplete', 'rules_needed', 'no_destination'] as const
@@ -132,12 +132,7 @@ function draftPayload(
   example: Record<string, unknown>,
   details: RefusalDetails | undefined,
 ): Draft {
-  const draft: Draft = new Map()
-  if (code === 'needs_a_model') {
-    for (const [name, { scalars }] of inferShape(example).object?.fields ?? []) {
-      draft.set(name, todo(`read it from the text, such as ${captureOf(name, scalars)}`))
-    }
-  }
+  const draft: Draft = code === 'needs_a_model' ? draftTexts(inferShape(example)) : new Map()
   for (const { field, closest } of details?.missing.filter((entry) => entry.source === source) ?? []) {
     if (isList({ details })) {
       // Other fields are filled from the item, by name.
@@ -155,6 +150,19 @@ function draftPayload(
   }
   for (const { field, reason } of details?.unusable.filter((entry) => entry.source === source) ?? []) {
     addField(draft, example, field, () => todo(`the value cannot be used: ${reason}`))
+  }
+  return draft
+}
+
+/** What is to be read from a text, for each field of the shape's object. */
+function draftTexts({ object }: PayloadShape, path = ''): Draft {
+  const draft: Draft = new Map()
+  for (const [name, field] of object?.fields ?? []) {
+    const own = `${path}${name}`
+    const expression = captureOf(own, field)
+    if (field.object && !allowsAnyField(field.object)) draft.set(name, draftTexts(field, `${own}.`))
+    else if (expression === undefined) draft.set(name, todo(`${describeShape(field)} for ${own}`))
+    else draft.set(name, todo(`read it from the text, such as ${expression}`))
   }
   return draft
 }
@@ -184,12 +192,15 @@ function addField(
 }
 
 /**
- * An expression that takes what follows the field's name in a line, with the conversion to its type: that refuses what
- * it does not read, while a pattern of digits would end `1,250.00` at its comma.
+ * An expression that takes what follows the field's name at the beginning of a line, so that `total` does not take what
+ * follows `Subtotal`, with the conversion to its type: that refuses what it does not read, while a pattern of digits
+ * would end `1,250.00` at its comma. Undefined if no conversion of a text gives the type.
  */
-function captureOf(name: string, scalars: PayloadShape['scalars']): string {
-  const pattern = `(?i)${name.replaceAll(/[^\p{L}\p{N} ]/gu, '.')}:(.+)`
+function captureOf(name: string, { scalars, object, list }: PayloadShape): string | undefined {
+  const pattern = `(?im)^[-> ]*${name.replaceAll(/[^\p{L}\p{N} ]/gu, '.')}:(.+)`
   const captured = `capture(context, ${JSON.stringify(pattern)})`
+  if (list) return list.scalars.has('string') ? `list(${captured})` : undefined
+  if (object) return undefined
   if (scalars.has('number') || scalars.has('integer')) return `number(${captured})`
   return scalars.has('boolean') ? `yes(${captured})` : `trim(${captured})`
 }

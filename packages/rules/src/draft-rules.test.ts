@@ -42,7 +42,7 @@ const missing = (field: string, closest: string | null = null) => ({ source: 'Or
 /** Evaluates what the draft proposes for a field that is to be read from a text. */
 function evaluateProposal(name: string, context: string) {
   const content = draftRules(refused('needs_a_model: x'), [intake])
-  const proposal = new RegExp(`^ {6}${name}: 'todo\\(".*?such as (.*)"\\)'$`, 'm').exec(content)?.[1] ?? ''
+  const proposal = new RegExp(`^ {6,8}${name}: 'todo\\(".*?such as (.*)"\\)'$`, 'm').exec(content)?.[1] ?? ''
   const expression = compileExpression(JSON.parse(`"${proposal}"`) as string, 'value')
   return expression.evaluate(createEvaluation({ ...NO_INPUT, context }))
 }
@@ -117,7 +117,7 @@ deliveries:
     [
       'needs_a_model: x',
       {},
-      /quantity: 'todo\(".* such as number\(capture\(context, \\"\(\?i\)quantity:\(\.\+\)\\"\)\)"\)'/,
+      /quantity: 'todo\(".* such as number\(capture\(context, \\"\(\?im\)\^\[-> \]\*quantity:\(\.\+\)\\"\)\)"\)'/,
     ],
     [
       'payload_incomplete: x',
@@ -145,9 +145,17 @@ deliveries:
     ['quantity', 'Quantity: 1,250.00 EUR\nBye', 1250],
     ['quantity', 'quantity:-5', -5],
     ['paid', 'Paid: No', false],
+    ['paid', 'Prepaid: yes\nUnpaid: yes\n- Paid: No', false],
+    ['quantity', 'Minimum quantity: 5\n> Quantity: 6', 6],
+    ['name', 'Username: eve7\nCustomer name: Ada', 'Ada'],
+    ['tags', 'Tags: gift, express\r\nBye', ['gift', 'express']],
   ])('for %s that is to be read from %j proposes an expression for the value as a whole', (name, context, value) => {
-    expect(evaluateProposal(name, context)).toBe(value)
+    expect(evaluateProposal(name, context)).toEqual(value)
     expect(() => evaluateProposal('quantity', 'Quantity: 5 or 6')).toThrow(/"5 or 6" is no number/)
+  })
+
+  test('proposes no expression for a list of objects that is to be read from a text', () => {
+    expect(draftRules(refused('needs_a_model: x'), [intake])).toContain(`      lines: 'todo("a list for lines")'`)
   })
 
   test('is valid for any error, names and examples', async () => {
