@@ -75,6 +75,7 @@ export function toYes(value: JsonValue): boolean {
  * `1,50; 2,50`, `Doe, Jane; Roe, Rick`.
  */
 export function toList(value: JsonValue): readonly JsonValue[] {
+  if (value === null) throw new Error('null is no list')
   if (typeof value !== 'string') return Array.isArray(value) ? value : [value]
   const parts = value.includes(';') ? /[^;\s][^;]*/g : /[^,\s][^,]*/g
   return Array.from(value.matchAll(parts), ([part]) => part.trimEnd())

@@ -90,6 +90,7 @@ describe('an expression', () => {
     ['default(number(fields.region), 1.0)', /^default\(…\) takes a field/],
     ['default(fields.vip)', /^default\(…\) takes a field/],
     ['sum(["a"])', /is no number such as 12/],
+    ['size(list(null)) > 0', /^null is no list/],
     ['todo("which one") == 5', /^this is still open: which one/],
     ['todo("which one") || true', /^this is still open: which one$/],
     ['[1, 2].exists(x, x == 2 || todo("which one"))', /^this is still open: which one \(character 28\)$/],
