@@ -54,6 +54,12 @@ describe('a payload from JSON', () => {
     expect(fill(example, context)).toEqual(fields)
   })
 
+  test('says of a boolean that it is no number where the example has one', () => {
+    expect(fillPayload({ n: 1 }, readContext('{"n": true}')).unusable).toEqual([
+      { field: 'n', reason: 'true is no number such as 12 or -3.50' },
+    ])
+  })
+
   test('has every value of any JSON whose paths are those of the example', () => {
     const value = fc.object({
       maxDepth: 4,

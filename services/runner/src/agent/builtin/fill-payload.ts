@@ -137,7 +137,7 @@ class Filler {
     // A line can hold a list in JSON.
     const parsed = isLine && typeof value === 'string' && (list ?? object) ? parseStructure(value) : undefined
     if (parsed !== undefined) return this.#convert(shape, parsed)
-    const isNumber = (scalars.has('number') || scalars.has('integer')) && typeof value !== 'boolean'
+    const isNumber = scalars.has('number') || scalars.has('integer')
     const tried = [...(isNumber ? [toNumber(value)] : []), ...(scalars.has('boolean') ? [toBoolean(value)] : [])]
     const converted = tried.find((result) => 'value' in result) ?? tried[0]
     if (converted && 'value' in converted) return converted.value
