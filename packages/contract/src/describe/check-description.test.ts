@@ -28,6 +28,10 @@ describe('a description of the grammar', () => {
   test.each([
     ['Send it to Order intake.', ['Order', 'intake', 'Order intake'], ['Order intake']],
     ['Send it to Order and Billing.', ['Order', 'Billing', 'Order and Billing'], ['rules_needed']],
+    ['Send it to "Order and Billing".', ['Order', 'Billing', 'Order and Billing'], ['Order and Billing']],
+    ['Send it to “Order” and "Billing."', ['Order', 'Billing', 'Order and Billing'], ['Order', 'Billing']],
+    ['Send it to "Order and Billing.', ['Order', 'Billing', 'Order and Billing'], ['rules_needed']],
+    ['Send it to "Acme Inc."', ['Acme Inc.', 'Acme Inc'], ['rules_needed']],
     ['Send it to Acme Inc. Send it to C++.', ['Acme Inc.', 'C++'], ['Acme Inc.', 'C++']],
     ['Send it to Acme Inc.', ['Acme Inc.', 'Acme Inc'], ['rules_needed']],
     ['Send it to "A".', ['A', '"A"'], ['rules_needed']],
@@ -113,6 +117,14 @@ describe('a description that is not of the grammar', () => {
 })
 
 describe('checkDescription', () => {
+  test('does not offer the sentence that it refuses, if a name can be several', () => {
+    const names = ['Order', 'Billing', 'Order and Billing'].map((name) => ({ name }))
+    const [warning] = checkDescription('Send it to Order and Billing.', names)
+    expect(warning?.message).toBe(
+      'The description has a name that can be several webhook sources. Put it in quotation marks, rename one of them, write a rules.yaml, or set a model',
+    )
+  })
+
   test('says that runs fail because of the input message of the trigger', () => {
     const message = expect.stringMatching(/^The input message of the trigger is neither empty nor such as/)
     expect(checkDescription('Send it to Billing.', sources, 'Only if it is paid.')).toEqual([

@@ -56,7 +56,7 @@ export interface ReadDescription<Source> {
  *     message     = "" | "New" | opening, also without the arrival, all also with a colon
  *
  * NOUN is one word, and everywhere the same: "Send every invoice to A. Send every order to B" is a choice. A SOURCE may
- * be in quotation marks.
+ * be in quotation marks, which tell it from names that are part of it.
  */
 export function readDescription<Source extends { readonly name: string }>(
   description: string,
@@ -69,16 +69,21 @@ export function readDescription<Source extends { readonly name: string }>(
   const named = findNamedSources(description, sources)
   const [first] = named
   if (!first) return { named, rulesNeeded: undefined }
-  const advice = `The built-in agent reads only sentences such as "Send it to ${first.name}.": write a rules.yaml, or set a model`
+  const advice =
+    problem.reason === AMBIGUOUS
+      ? 'Put it in quotation marks, rename one of them, write a rules.yaml, or set a model'
+      : `The built-in agent reads only sentences such as "Send it to ${first.name}.": write a rules.yaml, or set a model`
   const excerpt = truncateText(problem.sentence.trim(), 200)
   return { named, rulesNeeded: { code: 'rules_needed', message: `${problem.reason}. ${advice}`, excerpt } }
 }
 
+const AMBIGUOUS = 'The description has a name that can be several webhook sources'
 const NOUN = String.raw`(?<noun>\p{sc=Latn}+)`
 const WHAT = `(?:(?:an?|the)(?: new)?|new) ${NOUN}`
 const ARRIVAL = ' (?:came in|comes in|arrived|arrives)'
 const QUOTE = '["\u201C\u201D\u201E]'
 const OPENING_QUOTE = new RegExp(QUOTE, 'uy')
+const CLOSING_QUOTE = new RegExp(`\\.?${QUOTE}`, 'uy')
 const OPENING = new RegExp(`${WHAT}${ARRIVAL} ?(?:\\.\\s?|\n|$)`, 'uy')
 const OBJECT = `(?:it|this|(?<all>everything)|(?:every|each|the|all|an?) ${NOUN}) `
 const SEND = new RegExp(`(?:send|forward|post|deliver) (?:${OBJECT})?to `, 'uy')
@@ -147,7 +152,7 @@ class DescriptionReader<Source extends { readonly name: string }> {
       const [first, second] = this.#findSources(text)
       this.#names += 1
       if (!first) return 'The description has a sentence that does not end with names of webhook sources alone'
-      if (second || !first.source) return 'The description has a name that can be several webhook sources'
+      if (second || !first.source) return AMBIGUOUS
       if (this.#names > MAX_NAMES) return `The description has more than ${MAX_NAMES} names of webhook sources`
       this.named.add(first.source)
       this.#position = first.end
@@ -156,17 +161,23 @@ class DescriptionReader<Source extends { readonly name: string }> {
     return undefined
   }
 
-  /** The sources whose names are here and followed by another name or the end of the sentence. */
+  /**
+   * The sources whose names are here and followed by another name or the end of the sentence. After a quotation mark,
+   * those that end at one: "A and B" is not A.
+   */
   #findSources(text: string): { source: Source | undefined; end: number }[] {
     const start = this.#position
     const starts = testAt(OPENING_QUOTE, text, start) ? [start, start + 1] : [start]
     const ends = starts.flatMap((from) => this.#lengths.map((length) => ({ from, end: from + length })))
-    return ends.flatMap(({ from, end }) => {
+    const found = ends.flatMap(({ from, end }) => {
       const name = text.slice(from, end)
       const isName = this.#sources.has(name) && [NEXT_SOURCE, SENTENCE_END].some((next) => testAt(next, text, end))
       if (!isName) return []
-      return [{ source: this.#sources.get(name), end }]
+      const isClosed = from === start || testAt(CLOSING_QUOTE, text, end)
+      return [{ source: this.#sources.get(name), end, isClosed }]
     })
+    const closed = found.filter(({ isClosed }) => isClosed)
+    return closed.length > 0 ? closed : found
   }
 
   #take(pattern: RegExp, text: string): RegExpExecArray | undefined {
