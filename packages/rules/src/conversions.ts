@@ -1,3 +1,4 @@
+import { findInexactNumber } from '@workflow-service/contract/find-inexact-number'
 import { readIsoDate } from '@workflow-service/contract/payload-shape'
 import { describeValue, toNumber } from './convert-value.ts'
 import type { JsonValue } from './to-json.ts'
@@ -72,13 +73,36 @@ export function toYes(value: JsonValue): boolean {
 
 /**
  * The list, or a list of the parts of a text, or of the value itself. Semicolons separate what has commas of its own:
- * `1,50; 2,50`, `Doe, Jane; Roe, Rick`.
+ * `1,50; 2,50`, `Doe, Jane; Roe, Rick`. A text that is a list in JSON has its items.
  */
 export function toList(value: JsonValue): readonly JsonValue[] {
   if (value === null) throw new Error('null is no list')
   if (typeof value !== 'string') return Array.isArray(value) ? value : [value]
+  const items = isLikeJsonList(value) ? parseItems(value) : undefined
+  if (items) return items
   const parts = value.includes(';') ? /[^;\s][^;]*/g : /[^,\s][^,]*/g
   return Array.from(value.matchAll(parts), ([part]) => part.trimEnd())
+}
+
+/** Whether the text begins like a list in JSON. */
+export function isLikeJsonList(text: string): boolean {
+  return /^\s*\[/.test(text)
+}
+
+/** The items of a list in JSON; undefined for a text that is none. */
+function parseItems(text: string): JsonValue[] | undefined {
+  let items: JsonValue[]
+  try {
+    items = JSON.parse(text) as JsonValue[]
+  } catch {
+    return undefined
+  }
+  if (items.some((item) => item === null || typeof item === 'object')) {
+    throw new Error(`${describeValue(text)} is a list in JSON whose items are not all texts, numbers or booleans`)
+  }
+  const inexact = findInexactNumber(text)
+  if (inexact !== undefined) throw new Error(`${inexact} has more digits than a number keeps`)
+  return items
 }
 
 /** The date of an ISO 8601 date or time as it is written there. Other notations can be read in several ways. */

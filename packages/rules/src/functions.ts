@@ -2,7 +2,7 @@ import { type CelFunc, celFunc, celList, CelScalar, celUint, listType, objectTyp
 import { create, fromJson } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { RE2JS } from 're2js'
-import { toAmount, toDate, toList, toText, toYes } from './conversions.ts'
+import { isLikeJsonList, toAmount, toDate, toList, toText, toYes } from './conversions.ts'
 import { describeValue } from './convert-value.ts'
 import { currentMeter } from './evaluation.ts'
 import { type JsonValue, toJson } from './to-json.ts'
@@ -40,6 +40,8 @@ export const FUNCTIONS: CelFunc[] = [
   celFunc('date', [DYN], STRING, (value) => convert(value, toDate)),
   celFunc('yes', [DYN], BOOL, (value) => convert(value, toYes)),
   celFunc('list', [DYN], LIST, (value) => {
+    // Parsing brackets in brackets takes 100 ns for each.
+    if (typeof value === 'string' && isLikeJsonList(value)) currentMeter().charge(value.length * 10)
     const items = convert(value, toList) as JsonValue[]
     currentMeter().charge(items.length * 12)
     return celList(items)
