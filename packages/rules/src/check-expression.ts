@@ -23,9 +23,11 @@ const MAX_NODES = 500
 /** Loops (`map`, `filter`, `all`, `exists`, `exists_one`) in loops. */
 const MAX_LOOPS = 3
 
-const { BOOL, DYN, TYPE } = CelScalar
+const { BOOL, DYN, NULL, TYPE } = CelScalar
+const NUMBERS = new Set(['int', 'uint', 'double'])
 const TYPE_NAMES = ['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
 
+type Key = Extract<CelType, { kind: 'map' }>['key']
 type Scope = ReadonlyMap<string, CelType>
 type Fail = (message: string, id: bigint | undefined) => Error
 
@@ -76,8 +78,12 @@ class Checker {
         return listType(common(kind.value.elements.map(each)))
       case 'structExpr':
         if (kind.value.messageName !== '') throw this.#fail(`${kind.value.messageName}{…} is not available`, expr?.id)
-        for (const { keyKind } of kind.value.entries) if (keyKind.case === 'mapKey') each(keyKind.value)
-        return mapType(CelScalar.STRING, common(kind.value.entries.map(({ value }) => each(value))))
+        return mapType(
+          common(
+            kind.value.entries.map(({ keyKind }) => (keyKind.case === 'mapKey' ? each(keyKind.value) : DYN)),
+          ) as Key,
+          common(kind.value.entries.map(({ value }) => each(value))),
+        )
       case 'callExpr': {
         if (kind.value.function === 'default') {
           expandDefault(expr, this.#fail)
@@ -128,7 +134,7 @@ class Checker {
       throw this.#fail(`there is no function ${name}${similar ? `; did you mean ${similar}?` : ''}`, id)
     }
     const fitting = overloads.filter((overload) => fits(overload, target, args))
-    if (fitting.length > 0) return common(fitting.map(({ result }) => result))
+    if (fitting.length > 0 && isComparableCall(name, args)) return common(fitting.map(({ result }) => result))
     // CEL writes its own functions after the value, those of rules take it in brackets.
     const isMethod = overloads.every((overload) => overload.target !== undefined)
     const isFunction = overloads.every((overload) => overload.target === undefined)
@@ -205,7 +211,7 @@ function chargeLoop(range: Expr | undefined, nodes: number): Expr {
 }
 
 function typeOfConstant(constant: { case?: string; value?: unknown }): CelType {
-  if (constant.case === 'nullValue') return CelScalar.NULL
+  if (constant.case === 'nullValue') return NULL
   if (constant.case === 'uint64Value') return CelScalar.UINT
   return celType(constant.value as CelValue)
 }
@@ -216,6 +222,21 @@ function fits(func: CelFunc, target: CelType | undefined, args: readonly CelType
   return func.arguments.every((type, index) => isAssignable(args[index] ?? DYN, type))
 }
 
+/**
+ * Whether a comparison is of values that can be equal, as the types of CEL have it: `yes(fields.vip) == "yes"` is false
+ * and `!=` is true whatever the context says. True for other calls.
+ */
+function isComparableCall(name: string, [left = DYN, right = DYN]: readonly CelType[]): boolean {
+  if (name === '@in' && right.kind === 'list') return isComparable(left, right.element)
+  return (name !== '_==_' && name !== '_!=_') || isComparable(left, right)
+}
+
+/** Any value can be compared with null: `text(fields.note) != null` is always true, but does what it says. */
+function isComparable(left: CelType, right: CelType): boolean {
+  if ([left, right].some((type) => isSame(type, DYN) || isSame(type, NULL))) return true
+  return isSame(left, right) || [left, right].every(({ name }) => NUMBERS.has(name))
+}
+
 function isAssignable(from: CelType, to: CelType): boolean {
   return isSame(from, DYN) || isSame(to, DYN) || isSame(from, to)
 }
@@ -224,8 +245,15 @@ function isSame(left: CelType, right: CelType): boolean {
   return left.kind === right.kind && left.name === right.name
 }
 
-/** The type of all of them; `dyn` if they differ, or there are none. */
+/** The type of all of them; `dyn` if they differ, or there are none, and likewise for what is in lists and maps. */
 function common(types: readonly CelType[]): CelType {
-  const [first = DYN, ...others] = types
-  return others.every((type) => isSame(type, first)) ? first : DYN
+  return types.length === 0 ? DYN : types.reduce(commonOf)
+}
+
+function commonOf(left: CelType, right: CelType): CelType {
+  if (left.kind === 'list' && right.kind === 'list') return listType(commonOf(left.element, right.element))
+  if (left.kind === 'map' && right.kind === 'map') {
+    return mapType(commonOf(left.key, right.key) as Key, commonOf(left.value, right.value))
+  }
+  return isSame(left, right) ? left : DYN
 }

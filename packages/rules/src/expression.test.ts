@@ -210,6 +210,13 @@ describe('compileExpression', () => {
       /^\* cannot be used with double and int; write the whole number with a point, such as 100\.0/,
     ],
     ['"a" + 1', /^\+ cannot be used with string and int/],
+    ['yes(fields.vip) == "yes"', /^== cannot be used with bool and string \(character 16\)$/],
+    ['number(fields.total) != "5"', /^!= cannot be used with double and string/],
+    ['now == "2026-01-01"', /^== cannot be used with timestamp and string/],
+    ['duration("1h") == now', /^== cannot be used with duration and timestamp/],
+    ['[["a"], ["b"]].exists(list, list[0] == 1)', /^== cannot be used with string and int/],
+    ['date(now) == 2026-03-04', /^== cannot be used with string and int/],
+    ['number(fields.total) in ["5", "6"]', /^in cannot be used with double and list/],
     ['"a" && true', /^&& cannot be used with string$/],
     ['context.size', /^a value of the type string has no fields/],
     ['context.map(c, c)', /^a value of the type string has no items/],
@@ -228,7 +235,21 @@ describe('compileExpression', () => {
     expect(errorOf(() => compileExpression(source, 'condition'))).toMatch(/^must be true or false, but is of the type/)
   })
 
-  test.each(['fields.vip', 'true', 'fields.vip == "yes"', 'has(fields.vip)'])('takes %s as a condition', (source) => {
+  test.each([
+    'fields.vip',
+    'true',
+    'fields.vip == "yes"',
+    'has(fields.vip)',
+    'number(fields.total) == 5',
+    'size(items) == 1.0 && 5 in [5.0]',
+    '[1] == [1.0] && {"a": 1} == {"b": "c"} && [] != ["a"] && 1 in [] && 1 in [1, "a"]',
+    'type(fields.vip) == string',
+    'default(fields.vip, null) == null',
+    'text(fields.region) != null && items != null',
+    '[{"code": 1}, {"code": "a"}].exists(entry, entry.code == "a")',
+    '{"EU": {"code": [1]}, "US": {"code": ["a"]}}[fields.region].code[0] == "a"',
+    '{1: "a", 2: "b"}.exists(key, key == 1)',
+  ])('takes %s as a condition', (source) => {
     expect(errorOf(() => compileExpression(source, 'condition'))).toBe('no error')
   })
 })
