@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
 import { claimTrial, finishTrial, newId, recordRunPrompt } from '@workflow-service/database'
-import { beginTransaction, untilLocked } from '@workflow-service/testkit'
+import { beginTransaction, countLocked, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { type Caller, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
@@ -77,6 +77,23 @@ describe('Runs', () => {
     const queue = { body: { kind: 'workflow', id: hidden } } as const
     expect((await data.call('member', 'cancelQueuedRuns', queue)).body).toEqual({ cancelled: 0, is_more: false })
     expect((await data.call('admin', 'cancelQueuedRuns', queue)).body).toEqual({ cancelled: 1, is_more: false })
+  })
+
+  test('are not cancelled by a member who waited while another person took away the access', async () => {
+    const workflowId = await data.createWorkflow('Offers', [data.app.organization.member.userId])
+    const sessionId = newId()
+    const runId = await data.createRun(workflowId, { status: 'queued', sessionId })
+    using other = await beginTransaction(data.app.db.pool)
+    await other.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
+    await other.query('DELETE FROM workflow_users WHERE workflow_id = $1', [workflowId])
+    const cancelling = Promise.all([
+      data.call('member', 'cancelRun', { params: { run_id: runId } }),
+      data.call('member', 'cancelQueuedRuns', { body: { kind: 'workflow', id: workflowId } }),
+    ])
+    await waitUntil(async () => (await countLocked(data.app.db.pool, 'sessions')) === 2)
+    await other.query('COMMIT')
+    expect(await cancelling).toMatchObject([{ status: 404 }, { body: { cancelled: 0 } }])
+    expect((await data.call('admin', 'getRun', { params: { run_id: runId } })).body.status).toBe('queued')
   })
 
   test('of workflows that a member does not see are neither listed nor found', async () => {

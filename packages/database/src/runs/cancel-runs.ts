@@ -30,16 +30,21 @@ export async function cancelRun(
   by: AuditedBy,
 ): Promise<CancelOutcome> {
   return await inTransaction(db, async (client): Promise<CancelOutcome> => {
-    const { rows } = await client.query<{ sessionId: string; workflowName: string }>(
-      `SELECT start.session_id AS "sessionId", workflow.name AS "workflowName" FROM starts AS start
-       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$3')}
-       WHERE start.id = $1 AND start.organization_id = $2`,
-      [runId, organizationId, memberId],
-    )
-    const [run] = rows
+    const find = async () => {
+      const { rows } = await client.query<{ sessionId: string; workflowName: string }>(
+        `SELECT start.session_id AS "sessionId", workflow.name AS "workflowName" FROM starts AS start
+         JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$3')}
+         WHERE start.id = $1 AND start.organization_id = $2`,
+        [runId, organizationId, memberId],
+      )
+      return rows[0]
+    }
+    const run = await find()
     if (!run) return { kind: 'not_found' }
-    const cancelled = await cancelStarts(client, [{ id: runId, sessionId: run.sessionId }], 'finished_at IS NULL', by)
-    if (cancelled === 0) return { kind: 'ended' }
+    const runs = [{ id: runId, sessionId: run.sessionId }]
+    const cancelled = await cancelStarts(client, runs, 'finished_at IS NULL', memberId, by)
+    // It may have been hidden from the viewer meanwhile.
+    if (cancelled === 0) return { kind: (await find()) ? 'ended' : 'not_found' }
     await recordAuditEvent(client, {
       ...by,
       action: 'run.cancelled',
@@ -90,7 +95,7 @@ export async function cancelQueuedRuns(
   for (let first = 0; first < Math.min(rows.length, MAX_RUNS); first += BATCH_SIZE) {
     total += await inTransaction(db, async (client) => {
       const batch = rows.slice(first, Math.min(first + BATCH_SIZE, MAX_RUNS))
-      const cancelled = await cancelStarts(client, batch, "status = 'queued'", by)
+      const cancelled = await cancelStarts(client, batch, "status = 'queued'", memberId, by)
       if (cancelled > 0) {
         await recordAuditEvent(client, {
           ...by,
@@ -108,21 +113,26 @@ export async function cancelQueuedRuns(
 /** How long a payload may be in flight (services/dispatcher/README.md). */
 const IN_FLIGHT_SECONDS = 40
 
-/** Ends those of the runs that meet the condition, in their sessions. Resolves to how many. */
+/** Ends those of the runs that meet the condition and that the viewer sees, in their sessions. Resolves to how many. */
 async function cancelStarts(
   client: PoolClient,
   runs: readonly { readonly id: string; readonly sessionId: string }[],
   condition: string,
+  memberId: Viewer['memberId'],
   { principal: { userId, name } }: AuditedBy,
 ): Promise<number> {
   const sessionIds = [...new Set(runs.map(({ sessionId }) => sessionId))]
-  // First, as in every statement that writes runs: to claim or finish one takes this lock, too.
+  // First, as in every statement that writes runs: to claim or finish one takes this lock, too. What the viewer sees
+  // may change meanwhile.
   await client.query('SELECT FROM sessions WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE', [sessionIds])
   const { rows: cancelled } = await client.query<{ id: string }>(
     `UPDATE starts SET status = 'cancelled', error = NULL, finished_at = now(), not_succeeded_at = now(),
        cancelled_by = $2, cancelled_by_name = $3
-     WHERE id = ANY ($1::uuid[]) AND ${condition} RETURNING id`,
-    [runs.map(({ id }) => id), userId, name],
+     FROM workflows AS workflow
+     WHERE starts.id = ANY ($1::uuid[]) AND ${condition}
+       AND workflow.id = starts.workflow_id AND ${isVisible('workflow', '$4')}
+     RETURNING starts.id`,
+    [runs.map(({ id }) => id), userId, name, memberId],
   )
   const ids = cancelled.map(({ id }) => id)
   if (ids.length === 0) return 0
