@@ -25,7 +25,7 @@ const ERRORS = {
   sign_in_failed: [401, APP, 'the sign-in failed, regardless of the cause'],
   insufficient_scope: [403, PUBLIC, 'the key lacks the scope'],
   organization_suspended: [403, ALL, 'the organization of the key, or of a payload, is suspended'],
-  forbidden_for_role: [403, APP, 'the role does not allow it'],
+  forbidden_for_role: [403, INTERNAL_AND_APP, 'the role does not allow it'],
   confirmation_required: [403, APP, 'the person must confirm with the password first'],
   cross_site_request: [403, APP, "the request does not come from the application's own page"],
   not_found: [

@@ -724,7 +724,10 @@ describe('what a person changed in the application', () => {
   test('is no webhook source that was saved as it is, which only verifies it again', async () => {
     const { organization, webhookSources } = await apply(withSource())
     const { id } = webhookSources[0]!
-    const by = { principal: { ...operatorOf(organization.id).principal, userId: newId() }, requestId: null }
+    const { id: userId } = await db.prisma.user.create({
+      data: { id: newId(), organizationId: organization.id, email: 'admin@acme.test', role: 'admin' },
+    })
+    const by = { principal: { ...operatorOf(organization.id).principal, userId }, requestId: null }
     const { signing_secret: _secret, ...values } = source
     const save = async (description: string) => {
       const seen = (await findWebhookSource(db, organization.id, id)) ?? null

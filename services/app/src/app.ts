@@ -1,6 +1,12 @@
 import type { AppOperation, AppOperationId } from '@workflow-service/contract'
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/contract/app'
-import { EditRefused, isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
+import {
+  EditRefused,
+  isDatabaseUnavailable,
+  NotAdminError,
+  QuotaExceededError,
+  recordAuditEvent,
+} from '@workflow-service/database'
 import {
   ApiError,
   assignRequestId,
@@ -115,6 +121,7 @@ function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OP
         return { body: response as object }
       } catch (error) {
         if (error instanceof QuotaExceededError) throw quotaExceeded(ctx.config.quotas, error)
+        if (error instanceof NotAdminError) throw new ApiError('forbidden_for_role', error.message)
         throw error instanceof EditRefused ? editRefused(error) : error
       }
     },

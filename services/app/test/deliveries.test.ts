@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { hearNotices } from '@workflow-service/testkit'
+import { beginTransaction, hearNotices, untilLocked } from '@workflow-service/testkit'
 import { EXAMPLE, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
@@ -282,6 +282,22 @@ describe('a payload that waits for an approval', () => {
     ])
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 409]))
     expect(responses.find(({ status }) => status === 409)?.text).toContain('"not_waiting"')
+  })
+
+  test('is not decided by a person who was an admin until the decision waited for a lock', async () => {
+    const { runId, params } = await waitingRun()
+    const before = await data.app.createPerson(data.app.organization.id, 'admin')
+    using other = await beginTransaction(data.app.db.pool)
+    await other.query('SELECT FROM sessions WHERE id = (SELECT session_id FROM starts WHERE id = $1) FOR UPDATE', [
+      runId,
+    ])
+    const deciding = data.call(before, 'approveDelivery', { params, body: {} })
+    await untilLocked(data.app.db.pool, 'sessions')
+    await other.query(`UPDATE users SET role = 'member' WHERE id = $1`, [before.userId])
+    await other.query('COMMIT')
+    expect((await deciding).error.code).toBe('forbidden_for_role')
+    const run = await data.call('admin', 'getRun', { params: { run_id: runId } })
+    expect(run.body).toMatchObject({ status: 'waiting', approvals: [{ status: 'waiting' }] })
   })
 
   test('cannot be decided after it expired', async () => {

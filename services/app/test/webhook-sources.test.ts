@@ -138,6 +138,25 @@ describe('A webhook source', () => {
     expect(events.slice(1)).toEqual(['webhook_source.paused The admin', 'webhook_source.resumed The admin'])
   })
 
+  test.each([
+    ['got another role', `UPDATE users SET role = 'member' WHERE id = $1`],
+    ['was deactivated', 'UPDATE users SET deactivated_at = now() WHERE id = $1'],
+    ['was removed', 'DELETE FROM users WHERE id = $1'],
+  ])('is not saved by an admin who %s while its endpoint answered', async (_case, endRole) => {
+    const { admin, owner } = await data.app.createOrganization()
+    const params = { source_id: newId() }
+    const { promise, resolve } = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(() => promise)
+    const body = sourceIn({ endpoint_url: data.endpoint.url })
+    const saving = data.call(admin, 'saveWebhookSource', { params, body })
+    await data.endpoint.waitForRequests(1)
+    await data.app.db.pool.query(endRole, [admin.userId])
+    resolve({ status: 204 })
+    expect((await saving).error.code).toBe('forbidden_for_role')
+    expect((await data.call(owner, 'getWebhookSource', { params })).status).toBe(404)
+    expect(await data.app.auditOf(params.source_id)).toEqual([])
+  })
+
   test('that another person changed is not overwritten: the response has the current source, and nothing is sent', async () => {
     const id = await data.saveSource({ name: 'Shared', description: 'first' })
     const params = { source_id: id }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import {
   LOOKUP_ANSWER_MAX_BYTES,
   LOOKUP_DEADLINE_MS,
@@ -18,7 +18,8 @@ import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
 const SECRET = 'Bearer a-key-that-only-the-server-may-see'
-const ACTOR = { 'x-actor': JSON.stringify({ user_id: newId(), name: 'Ada', address: null }) }
+let actor: Record<string, string>
+beforeAll(async () => void (actor = await dispatcher.createActor()))
 const servers: { close(): void }[] = []
 afterEach(() => servers.splice(0).forEach((server) => server.close()))
 
@@ -90,26 +91,31 @@ describe('a save of a look-up', () => {
     }))
     const tools = (length: number) => ({ tools: large.slice(0, length) })
     const ids = Array.from({ length: 7 }, () => newId())
-    for (const id of ids) expect(await save(id, tools(18), '', ACTOR)).toMatchObject({ status: 201 })
-    expect(await save(newId(), tools(18), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
+    for (const id of ids) expect(await save(id, tools(18), '', actor)).toMatchObject({ status: 201 })
+    expect(await save(newId(), tools(18), '', actor)).toMatchObject(refusal(409, 'quota_exceeded'))
     expect(await save(newId(), tools(18))).toMatchObject({ status: 201 })
     // One of too many is not enlarged, but changed.
-    expect(await save(ids[0]!, tools(17), '', ACTOR)).toMatchObject({ status: 200 })
-    expect(await save(ids[0]!, tools(18), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
+    expect(await save(ids[0]!, tools(17), '', actor)).toMatchObject({ status: 200 })
+    expect(await save(ids[0]!, tools(18), '', actor)).toMatchObject(refusal(409, 'quota_exceeded'))
     // As many characters may have more bytes.
     const described = (character: string) => {
       const a = { type: 'string', description: character.repeat(5_000) }
       return { tools: large.map((tool) => ({ ...tool, parameters: { type: 'object', properties: { a } } })) }
     }
-    expect(await save(ids[1]!, described('x'), '', ACTOR)).toMatchObject({ status: 200 })
-    expect(await save(ids[1]!, described('中'), '', ACTOR)).toMatchObject(refusal(409, 'quota_exceeded'))
+    expect(await save(ids[1]!, described('x'), '', actor)).toMatchObject({ status: 200 })
+    expect(await save(ids[1]!, described('中'), '', actor)).toMatchObject(refusal(409, 'quota_exceeded'))
     await dispatcher.db.pool.query('DELETE FROM lookups')
+  })
+
+  test('of a person who is no admin of the organization is refused', async () => {
+    const stranger = await dispatcher.createActor(await dispatcher.createOrganization())
+    expect(await save(newId(), {}, '', stranger)).toMatchObject(refusal(403, 'forbidden_for_role'))
   })
 
   test('stores the value of the header encrypted, and answers without it', async () => {
     const id = newId()
     const header = { header_name: 'Authorization', header_value: SECRET }
-    const created = await save(id, header, '?version=0', ACTOR)
+    const created = await save(id, header, '?version=0', actor)
     expect(created).toMatchObject({
       status: 201,
       body: { header_name: 'Authorization', has_header_value: true, version: 1 },
@@ -242,7 +248,7 @@ describe('a call of an HTTP look-up', () => {
   test('is recorded in the audit log if a person makes it, and refused while the organization is suspended', async () => {
     const id = await saved({ url: (await serve(json({}))).url })
     const body = { tool: 'find', arguments: { id: '1' } }
-    await dispatcher.call('POST', `${path(id)}/call`, body, ACTOR)
+    await dispatcher.call('POST', `${path(id)}/call`, body, actor)
     const [event] = await dispatcher.db.prisma.auditEvent.findMany({ where: { targetId: id } })
     expect(event).toMatchObject({ action: 'lookup.tested', actorName: 'Ada' })
     const where = { id: dispatcher.organizationId }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { formatActor } from '@workflow-service/contract'
 import { deleteOrganization, deleteOrganizationRows, newId } from '@workflow-service/database'
 import { beginTransaction, freePort, startCustomerEndpoint, untilLocked } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
@@ -407,12 +408,12 @@ describe('422 validation_error', () => {
   test("keeps to the quota of webhook sources, also when several are verified at once; an operator's may exceed it", async () => {
     const limited = await dispatcher.startAnother({}, { maxWebhookSources: 2 })
     const organizationId = await dispatcher.createOrganization()
-    const save = (userId: string | null, id = newId()) => {
-      const actor = JSON.stringify({ user_id: userId, name: 'Ada', address: null })
+    const save = (actor: Record<string, string>, id = newId()) => {
       const body = sourceIn({ name: id, endpoint_url: dispatcher.endpoint.url })
-      return callDispatcher(limited.url, 'PUT', sourcePath(organizationId, id), body, { 'x-actor': actor })
+      return callDispatcher(limited.url, 'PUT', sourcePath(organizationId, id), body, actor)
     }
-    const person = newId()
+    const person = await dispatcher.createActor(organizationId)
+    const operator = { 'x-actor': formatActor({ user_id: null, name: 'wf', address: null }) }
     const responses = await Promise.all(Array.from({ length: 5 }, () => save(person)))
     const refused = responses.filter(({ status }) => status === 409)
     expect([responses.filter(({ status }) => status === 201).length, refused.length]).toEqual([2, 3])
@@ -424,7 +425,7 @@ describe('422 validation_error', () => {
     dispatcher.endpoint.requests.length = 0
     expect((await save(person)).status).toBe(409)
     expect(dispatcher.endpoint.requests).toEqual([])
-    const { status, body } = await save(null)
+    const { status, body } = await save(operator)
     expect(status).toBe(201)
     expect((await save(person, body.id)).status).toBe(200)
   })

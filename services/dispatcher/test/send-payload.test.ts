@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { compile, DeliveriesLine, DeliveryOut, formatActor, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
+import { compile, DeliveriesLine, DeliveryOut, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { newId, readSteps } from '@workflow-service/database'
 import { freePort, startCustomerEndpoint, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
@@ -587,7 +587,7 @@ describe('limits', () => {
     const lock = await db.pool.connect()
     await lock.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`quotas of ${organizationId}`])
     const narrow = await dispatcher.startAnother({}, { databasePoolSize: 5 })
-    const headers = { 'x-actor': formatActor({ user_id: newId(), name: 'Ada', address: null }) }
+    const headers = await dispatcher.createActor()
     const saves = Array.from({ length: 10 }, (_, n) => {
       const path = `${dispatcher.sourcePath(newId())}?verify=never`
       return callDispatcher(narrow.url, 'PUT', path, sourceIn({ name: `Many ${n}` }), headers)

@@ -21,7 +21,7 @@ import { isSameLookup, readHeaderValue } from '../lookups/stored-lookup.ts'
 import { assertSecretMayTravel, encryptGivenSecret } from '../sources/signing-secret.ts'
 import type { CallOf, InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { refusalOf, withinQuota, withQuota } from './save-refusals.ts'
+import { orRefused, refusalOf, withQuota } from './save-refusals.ts'
 
 /** Handlers of look-ups. */
 export function lookupHandlers(ctx: DispatcherContext) {
@@ -51,7 +51,7 @@ export function lookupHandlers(ctx: DispatcherContext) {
       const actor = withQuota(readActor(organizationId, request), 'lookups', LOOKUPS_MAX)
       const by = withQuota(actor, 'lookup_bytes', LOOKUPS_MAX_BYTES)
       const change = { ...values, headerValue, tools, version }
-      const saved = await withinQuota(
+      const saved = await orRefused(
         saveLookup(ctx.db, organizationId, lookupId, change, by),
         `There can be at most ${LOOKUPS_MAX} look-ups, whose tools have ${LOOKUPS_MAX_BYTES / 1_048_576} MiB in all. Delete what is not needed.`,
       )

@@ -17,7 +17,7 @@ import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from 
 import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { refusalOf, withinQuota, withQuota } from './save-refusals.ts'
+import { orRefused, refusalOf, withQuota } from './save-refusals.ts'
 
 /** A save under way. */
 interface Save {
@@ -143,10 +143,10 @@ async function write(ctx: DispatcherContext, save: Save, stored: WebhookSourceOu
   }
 }
 
-/** @throws ApiError 409 `quota_exceeded` */
+/** @throws ApiError as `orRefused` */
 function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<Result>): Promise<Result> {
   const most = config.maxWebhookSources.toLocaleString('en')
-  return withinQuota(
+  return orRefused(
     saved,
     `There can be at most ${most} webhook sources. Delete some that are not needed, or ask the operator to raise MAX_WEBHOOK_SOURCES.`,
   )

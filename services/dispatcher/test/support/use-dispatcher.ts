@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach } from '@jest/globals'
+import { formatActor } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import type { RunningService } from '@workflow-service/service-kit'
 import { createCapturedLogger, startCustomerEndpoint } from '@workflow-service/testkit'
@@ -91,6 +92,12 @@ async function setUp(
       }),
     isRecorded: async (id: string) => (await db.prisma.delivery.findUnique({ where: { id } })) !== null,
     createOrganization,
+    /** Creates an admin, and returns the headers of the admin's changes. */
+    createActor: async (ownerId = organizationId) => {
+      const id = newId()
+      await db.prisma.user.create({ data: { id, organizationId: ownerId, email: `${id}@acme.test`, role: 'admin' } })
+      return { 'x-actor': formatActor({ user_id: id, name: 'Ada', address: null }) }
+    },
     /** Creates a workflow with queued runs in a new session. */
     createRuns: async (count: number) => {
       const [workflowId, sessionId] = [newId(), newId()]
