@@ -494,6 +494,12 @@ describe('a trial', () => {
     expect(await claim()).toBe(acme.organizationId)
   })
 
+  test('of a workflow that was deleted meanwhile is not executed', async () => {
+    await startTrial(acme, 'x')
+    await deleteWorkflow(fixture.db, edit)
+    expect(await claimTrial(fixture.db, 60_000)).toBeUndefined()
+  })
+
   test('takes nothing from a process that lost it, as one that was paused did', async () => {
     const find = await startTrial(acme, 'x')
     const paused = (await claimTrial(fixture.db, 0))!.run

@@ -87,6 +87,7 @@ export interface ClaimedTrial {
 /**
  * Claims the oldest trial that no process executes, for `leaseMs`: first of the organization of which the fewest are
  * under way. A person may try a thousand workflows, each for two minutes, and the runners have few slots for trials.
+ * Passes over those of deleted workflows.
  */
 export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial | undefined> {
   // Named, as every runner sends it each second.
@@ -100,6 +101,7 @@ export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial 
              PARTITION BY organization_id ORDER BY (lease_until >= clock_timestamp()) IS NOT TRUE, created_at
            ) AS number
            FROM trials WHERE finished_at IS NULL
+             AND workflow_id <> ALL (ARRAY(SELECT id FROM workflows WHERE deleted_at IS NOT NULL))
          ) AS queue ON queue.id = trials.id
          WHERE finished_at IS NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())
            AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = trials.organization_id)
