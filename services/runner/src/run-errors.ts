@@ -46,10 +46,9 @@ export class RunParkedError extends Error {
 
 const REPLACED_PARK_MS = 1_000
 
-/**
- * Returns the error of a run that needs a file which was deleted or replaced: it is claimed anew, with the workflow as
- * it is then.
- */
-export function fileReplaced(name: string): RunParkedError {
-  return new RunParkedError(`${name} was deleted or replaced`, REPLACED_PARK_MS)
+/** The run needs a file that was deleted or replaced: it is claimed anew, with the workflow as it is then. */
+export class FileReplacedError extends RunParkedError {
+  constructor(name: string) {
+    super(`${name} was deleted or replaced`, REPLACED_PARK_MS)
+  }
 }

@@ -13,7 +13,7 @@ import {
 import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-service/service-kit'
 import type { PayloadResult } from './agent/agent.ts'
 import type { RunnerContext } from './runner-context.ts'
-import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
+import { FileReplacedError, RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
 import { type Attempt, createAgentRun } from './runs/agent-run.ts'
 import type { DispatcherClient } from './runs/dispatcher-client.ts'
 import { openJournal } from './runs/journal.ts'
@@ -60,7 +60,7 @@ async function executeTrial(ctx: TrialContext, { run, rules }: ClaimedTrial, sto
     },
     stopping,
   })
-  if (!planned) return await releaseTrial(ctx.db, run)
+  if (!planned || planned.thrown instanceof FileReplacedError) return await releaseTrial(ctx.db, run)
   await finishTrial(ctx.db, {
     id: run.id,
     attempts: run.attempts,

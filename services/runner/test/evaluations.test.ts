@@ -500,6 +500,32 @@ describe('a trial', () => {
     expect(await claimTrial(fixture.db, 60_000)).toBeUndefined()
   })
 
+  test('begins anew with the file that there is then when one that its model reads is replaced', async () => {
+    const { workflowId } = acme
+    const upload = async (content: string) => {
+      const name = 'logo.png'
+      const base64 = Buffer.from(`\x89PNG\r\n\x1a\n ${content}`, 'latin1').toString('base64')
+      await fixture.db.pool.query('DELETE FROM files WHERE workflow_id = $1', [workflowId])
+      await fixture.db.prisma.file.create({ data: { id: newId(), workflowId, name, path: [], content: base64 } })
+      return base64
+    }
+    let newer: string | undefined
+    const turn: ModelTurn = async ({ conversation: { messages } }) => {
+      newer ??= await upload('newer')
+      return messages.length === 1 ? callTool('send_to_order_intake', { message: 'Total: 5' }) : end()
+    }
+    await upload('older')
+    const env = await startModels({ right: turn }, { reads: ['image'] })
+    await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
+    const trial = await tryText('Total: 5, as in @logo.png')
+    expect(trial.error).toBeNull()
+    expect(servers[0]!.requests.map(({ conversation }) => conversation.messages[0]!.files?.[0])).toEqual([
+      expect.not.stringContaining(newer!),
+      expect.stringContaining(newer!),
+      expect.stringContaining(newer!),
+    ])
+  })
+
   test('takes nothing from a process that lost it, as one that was paused did', async () => {
     const find = await startTrial(acme, 'x')
     const paused = (await claimTrial(fixture.db, 0))!.run

@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/contract'
 import type { WorkflowFile } from '@workflow-service/database'
 import { InFlightLimiter } from '@workflow-service/service-kit'
-import { fileReplaced, RunError, RunParkedError } from '../../run-errors.ts'
+import { FileReplacedError, RunError, RunParkedError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun, RunFacts } from '../agent.ts'
 import type { AttachedFile } from './model-question.ts'
@@ -86,7 +86,7 @@ async function readFiles(run: AgentRun, found: readonly WorkflowFile[]): Promise
   for (const file of found) {
     const { kind, mediaType } = mediaTypeOf(file.name)!
     const content = await run.readFile(file.id)
-    if (content === undefined) throw fileReplaced(pathOf(file))
+    if (content === undefined) throw new FileReplacedError(pathOf(file))
     const base64 = readMediaContent(file.name, content)
     if (base64 === undefined) fail(file, 'its content is no such file')
     bytes += (base64.length / 4) * 3

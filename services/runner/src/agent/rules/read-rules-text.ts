@@ -1,5 +1,5 @@
 import { RULES_FILE_NAME } from '@workflow-service/contract'
-import { fileReplaced } from '../../run-errors.ts'
+import { FileReplacedError } from '../../run-errors.ts'
 import type { AgentRun } from '../agent.ts'
 
 /**
@@ -13,6 +13,6 @@ export async function readRulesText({
 }: Pick<AgentRun, 'workflow' | 'readFile'>): Promise<string | undefined> {
   if (rulesFileId === null) return undefined
   const text = await readFile(rulesFileId)
-  if (text === undefined) throw fileReplaced(RULES_FILE_NAME)
+  if (text === undefined) throw new FileReplacedError(RULES_FILE_NAME)
   return text
 }
