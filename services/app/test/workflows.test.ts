@@ -736,11 +736,30 @@ describe('a version', () => {
     const events = (await app.auditOf(workflow.id)).length
     for (const newest of [2, 3]) expect((await restore(saved!.number + newest)).body).toEqual(restored.body)
     expect(await app.auditOf(workflow.id)).toHaveLength(events)
-    const two = await create(acme.owner, { name: 'Two' })
-    await app.db.pool.query('UPDATE files SET workflow_id = $2 WHERE id = $1', [first, two.id])
-    expect((await restore(saved!.number + 4)).error).toMatchObject({ code: 'id_taken' })
     await app.db.pool.query('DELETE FROM workflow_version_files WHERE workflow_id = $1', [workflow.id])
+    await app.db.pool.query('DELETE FROM files WHERE id = $1', [first])
     expect((await restore(saved!.number + 4)).status).toBe(500)
+  })
+
+  test('is restored also when another workflow has got its trigger and its file, as by a manifest: with other ids', async () => {
+    const [triggerId, fileId] = [newId(), newId()]
+    await saveTrigger(acme.owner, workflow.id, triggerId, { filters: { a: 1 }, input_message: 'Hello' })
+    const text = '{"2": 12345678901234567890, "1": 1.0}'
+    await app.db.pool.query('UPDATE triggers SET filters = $2 WHERE id = $1', [triggerId, text])
+    await saveFile(acme.owner, workflow.id, fileId, { content: 'old' })
+    const [saved] = await versions()
+    const two = await create(acme.owner, { name: 'Two' })
+    await app.db.pool.query('UPDATE triggers SET workflow_id = $2 WHERE id = $1', [triggerId, two.id])
+    await app.db.pool.query('UPDATE files SET workflow_id = $2 WHERE id = $1', [fileId, two.id])
+    await save(acme.owner, workflow.id, { ...valuesOf(workflow), description: 'Changed.' })
+    const [newest] = await versions()
+    const at = { params: { ...params, version_id: saved!.id }, body: { newest: newest!.number } }
+    const { triggers, files } = (await app.call(acme.owner, 'restoreWorkflowVersion', at)).body
+    expect([triggers, files]).toMatchObject([[{ input_message: 'Hello' }], [{ name: 'prices.md' }]])
+    const stored = await app.db.pool.query('SELECT filters::text FROM triggers WHERE workflow_id = $1', [workflow.id])
+    expect(stored.rows).toEqual([{ filters: text }])
+    const kept = (await read(acme.owner, two.id)).body
+    expect([kept.triggers, kept.files]).toMatchObject([[{ id: triggerId }], [{ id: fileId }]])
   })
 
   test('gives back the text of filters, also of numbers that JavaScript rounds', async () => {

@@ -8,6 +8,7 @@ import {
 } from '@workflow-service/contract'
 import {
   type Connection,
+  newId,
   type PrismaDb,
   type Queryable,
   type Transaction,
@@ -257,7 +258,7 @@ export async function restoreVersion(
     // Restored already: the request is repeated, or another person made the same change.
     if (rows[0]?.isSame) return undefined
     if (rows[0]?.number !== newest) throw new EditRefused('changed_meanwhile', { current: before })
-    const { name, description, triggers, files } = found.document
+    const { name, description, triggers, files } = await withFreeIds(tx, before.id, found.document)
     await tx.prisma.trigger.deleteMany({
       where: { workflowId: before.id, id: { notIn: triggers.map(({ id }) => id) } },
     })
@@ -265,7 +266,7 @@ export async function restoreVersion(
       const stored = before.triggers.find(({ id }) => id === trigger.id)
       await writeTrigger(tx, before.id, trigger, stored)
     }
-    await tx.query(RESTORE_FILTERS, [before.id, versionId])
+    await tx.query(RESTORE_FILTERS, [before.id, versionId, triggers.map(({ id }) => id)])
     const bytesBefore = await countFileBytes(tx, before.id)
     await writeFiles(tx, before.id, files)
     if ((await countFileBytes(tx, before.id)) > bytesBefore) await assertQuota(tx, edit, 'file_bytes')
@@ -277,12 +278,29 @@ export async function restoreVersion(
   })
 }
 
-// As text: numbers and names that JavaScript writes otherwise stay as they were.
+/** Gives new ids to triggers and files whose ids another workflow has got since the version, as by a manifest. */
+async function withFreeIds(tx: Transaction, workflowId: string, document: VersionDocument): Promise<VersionDocument> {
+  const { triggers, files } = document
+  const { rows: taken } = await tx.query<{ id: string }>(
+    `SELECT id FROM triggers WHERE id = ANY ($2::uuid[]) AND workflow_id <> $1
+     UNION SELECT id FROM files WHERE id = ANY ($2::uuid[]) AND workflow_id <> $1`,
+    [workflowId, [...triggers, ...files].map(({ id }) => id)],
+  )
+  const ids = new Map(taken.map(({ id }) => [id, newId()]))
+  const withFreeId = <Part extends { readonly id: string }>(part: Part) => ({
+    ...part,
+    id: ids.get(part.id) ?? part.id,
+  })
+  return { ...document, triggers: triggers.map(withFreeId), files: files.map(withFreeId) }
+}
+
+// As text: numbers and names that JavaScript writes otherwise stay as they were. $3: the ids of the version's triggers.
 const RESTORE_FILTERS = `
   UPDATE triggers SET filters = trigger->'filters'
-  FROM workflow_versions AS version, json_array_elements(version.document->'triggers') AS trigger
+  FROM workflow_versions AS version,
+    json_array_elements(version.document->'triggers') WITH ORDINALITY AS restored (trigger, position)
   WHERE triggers.workflow_id = $1 AND version.workflow_id = $1 AND version.id = $2
-    AND triggers.id = (trigger->>'id')::uuid AND trigger->>'filters' IS NOT NULL`
+    AND triggers.id = ($3::uuid[])[position] AND trigger->>'filters' IS NOT NULL`
 
 const WANTED = 'json_to_recordset($2) AS wanted (id uuid, name text, path text[], sha256 text)'
 
