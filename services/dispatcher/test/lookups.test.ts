@@ -317,6 +317,23 @@ describe('a look-up with an MCP server', () => {
     expect(JSON.stringify(stored.rows)).not.toContain('Ignore')
   })
 
+  test('is saved once by a call that is repeated while the first one waits for the server', async () => {
+    const waiting: (() => void)[] = []
+    const server = await serve((request, response) => {
+      if (!request.body.includes('tools/list')) return working(request, response)
+      waiting.push(() => working(request, response))
+      if (waiting.length === 2) for (const answer of waiting.splice(0)) answer()
+    })
+    const id = newId()
+    const created = await Promise.all([1, 2].map(() => save(id, mcp(server.url), '?version=0', actor)))
+    expect(new Set(created.map(({ status }) => status))).toEqual(new Set([200, 201]))
+    expect(created[0]!.body).toEqual(created[1]!.body)
+    const edit = { ...mcp(server.url), name: `Renamed ${id}` }
+    const edited = await Promise.all([1, 2].map(() => save(id, edit, '?version=1', actor)))
+    expect(edited).toMatchObject([1, 2].map(() => ({ status: 200, body: { version: 2 } })))
+    expect(await dispatcher.db.prisma.auditEvent.count({ where: { targetId: id } })).toBe(2)
+  })
+
   test.each([
     ['remove', 'may change something'],
     ['save', 'may change something'],

@@ -4,10 +4,17 @@ import {
   LOOKUPS_MAX,
   LOOKUPS_MAX_BYTES,
 } from '@workflow-service/contract'
-import { findStoredLookup, isOrganizationSuspended, recordAuditEvent, saveLookup } from '@workflow-service/database'
+import {
+  findStoredLookup,
+  isOrganizationSuspended,
+  recordAuditEvent,
+  saveLookup,
+  type StoredLookup,
+} from '@workflow-service/database'
 import {
   ApiError,
   invalidFields,
+  type OperationResponse,
   type OperationResult,
   organizationSuspended,
   orNotFound,
@@ -33,10 +40,12 @@ export function lookupHandlers(ctx: DispatcherContext) {
       const stored = await findStoredLookup(ctx.db, organizationId, lookupId)
       const version = stored?.lookup.version ?? 0
       if (!stored && (query.version ?? 0) > 0) throw refusalOf('id_taken', 'look-up')
-      if (query.version !== undefined && query.version !== version) {
-        if (stored && isSameLookup(ctx, stored, input)) return { status: 200, body: stored.lookup }
-        throw changed()
+      /** Answers 200 if the save that won has the same values, as for a repeated call. */
+      const responseToLostSave = (winner: StoredLookup | undefined, refusal: ApiError): OperationResponse => {
+        if (winner && isSameLookup(ctx, winner, input)) return { status: 200, body: winner.lookup }
+        throw refusal
       }
+      if (query.version !== undefined && query.version !== version) return responseToLostSave(stored, changed())
       const { header_value: given, ...values } = input
       const { kind, url, header_name: headerName = null } = values
       if (stored?.headerValue && headerName !== null && given === undefined)
@@ -55,8 +64,10 @@ export function lookupHandlers(ctx: DispatcherContext) {
         saveLookup(ctx.db, organizationId, lookupId, change, by),
         `There can be at most ${LOOKUPS_MAX} look-ups, whose tools have ${LOOKUPS_MAX_BYTES / 1_048_576} MiB in all. Delete what is not needed.`,
       )
-      if (saved.kind === 'changed_meanwhile') throw changed()
-      if (saved.kind !== 'saved') throw refusalOf(saved.kind, 'look-up')
+      if (saved.kind !== 'saved') {
+        const refusal = saved.kind === 'changed_meanwhile' ? changed() : refusalOf(saved.kind, 'look-up')
+        return responseToLostSave(await findStoredLookup(ctx.db, organizationId, lookupId), refusal)
+      }
       ctx.changeNotices.add(organizationId, 'lookups')
       return { status: stored ? 200 : 201, body: saved.lookup }
     },
