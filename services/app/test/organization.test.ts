@@ -353,6 +353,10 @@ describe('An organization', () => {
     const { key, ...shown } = created.body
     expect(key?.startsWith(`${shown.prefix}_`)).toBe(true)
     expect((await app.call(admin, 'createApiKey', { body })).body).toEqual({ ...shown, key: null })
+    for (const change of [{ scopes: ['read'] }, { expires_at: null }, { name: 'Other' }]) {
+      const other = await app.call(admin, 'createApiKey', { body: { ...body, ...change } })
+      expect(other.error?.code).toBe('id_taken')
+    }
     expect((await app.call(admin, 'listApiKeys')).body.data).toEqual([shown])
     const { rows } = await app.db.pool.query<{ key_sha256: Buffer }>('SELECT key_sha256 FROM api_keys WHERE id = $1', [
       body.id,

@@ -66,15 +66,15 @@ function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { 
 const SCOPES = { read: 'Read: the organization and its workflows', start: 'Start: start workflows' }
 
 function openNewKey(apiUrl: string | null) {
-  // A repeated request with the same id makes no second key.
-  const id = newId()
+  // A repeated request with the same id and expiry makes no second key.
+  const [id, openedAt] = [newId(), Date.now()]
   openForm({
     title: 'New API key',
     action: 'Create key',
     isTransient: true,
     values: { name: '', scopes: ['read', 'start'] as ('read' | 'start')[], days: '90' },
     async save({ name, scopes, days }) {
-      const expiresAt = days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null
+      const expiresAt = days ? new Date(openedAt + Number(days) * DAY_MS).toISOString() : null
       return await mutate('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
     },
     onSaved: (created) => showKey(created, apiUrl),

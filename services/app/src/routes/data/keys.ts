@@ -1,10 +1,12 @@
-import type { FieldError } from '@workflow-service/contract'
+import { isDeepStrictEqual } from 'node:util'
+import type { ApiKeyOut, FieldError } from '@workflow-service/contract'
 import {
   ApiKeyExistsError,
   deleteModelKey,
   findApiKey,
   listApiKeys,
   listModelKeys,
+  type NewApiKey,
   revokeApiKey,
   storeApiKey,
 } from '@workflow-service/database'
@@ -35,7 +37,7 @@ export function keyHandlers({ db, dispatcher, changeNotices }: AppServiceContext
       })
       const apiKey = await findApiKey(db, organizationId, id)
       // A key of another organization, or another key of this one.
-      if (!apiKey || (key === undefined && apiKey.name !== name)) {
+      if (!apiKey || (key === undefined && !isSameKey(apiKey, values))) {
         throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
       }
       changeNotices.add(organizationId, 'api_keys')
@@ -57,6 +59,12 @@ export function keyHandlers({ db, dispatcher, changeNotices }: AppServiceContext
       changeNotices.add(request.principal.organizationId, 'organization')
     },
   } satisfies Partial<AppHandlers>
+}
+
+/** Whether a creation that is repeated has made the key. */
+function isSameKey(stored: ApiKeyOut, { name, scopes, expiresAt }: NewApiKey): boolean {
+  const expiry = stored.expires_at && toDate(stored.expires_at)
+  return isDeepStrictEqual([stored.name, stored.scopes, expiry], [name, scopes, expiresAt])
 }
 
 /** Checks that a new key is not expired already. */
