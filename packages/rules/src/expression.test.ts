@@ -224,6 +224,7 @@ describe('compileExpression', () => {
     ['""" ', /^is no CEL expression/],
     [' ', /^is empty/],
     ['"a" +'.repeat(2_000), /^must have at most 2,000 characters$/],
+    ['2026-01-31', /^is a subtraction; a date needs quotes of its own: '"2026-01-31"'$/],
     [`1${'+1'.repeat(300)}`, /^has more than 500 operations$/],
     [`${'('.repeat(25)}1${')'.repeat(25)}`, /^has brackets more than 24 levels deep$/],
     [nest('[1].map(x, ', '1', 4), /^has more than 3 loops inside of each other/],

@@ -24,7 +24,7 @@ export type Expression = ReturnType<typeof compileExpression>
  * @throws ExpressionError
  */
 export function compileExpression(source: string, purpose: Purpose, { hasItem = false } = {}) {
-  checkSize(source)
+  checkSource(source)
   const { expr, sourceInfo } = parseSource(source)
   const positionOf = (id: bigint | undefined): number | undefined => sourceInfo?.positions[String(id)]
   const nodes = checkExpression(
@@ -61,10 +61,14 @@ function readJson(value: CelValue, { meter }: Evaluation): JsonValue {
   }
 }
 
-function checkSize(source: string): void {
+function checkSource(source: string): void {
   if (source.trim() === '') throw new ExpressionError(`is empty; an empty text is '""'`)
   if (source.length > RULE_EXPRESSION_MAX_LENGTH) {
     throw new ExpressionError(`must have at most ${RULE_EXPRESSION_MAX_LENGTH.toLocaleString('en')} characters`)
+  }
+  // YAML takes a date without quotes for a text, and CEL that for a difference of three numbers.
+  if (/^\d{4}-\d\d-\d\d$/.test(source.trim())) {
+    throw new ExpressionError(`is a subtraction; a date needs quotes of its own: '"${source.trim()}"'`)
   }
   let depth = 0
   for (const character of source) {
