@@ -91,6 +91,7 @@ describe('an expression', () => {
     ['fields.lines[2]', /^there is no item 2; they are counted from 0$/],
     ['substring("abc", 2, 4)', /^a text of 3 characters has none from 2 to 4/],
     ['capture("abc", "x(.)")', /^"abc" has nothing that matches/],
+    ['capture("abc", "(x)?abc")', /^what matches in "abc" has nothing of the first group/],
     ['default(number(fields.region), 1.0)', /^default\(…\) takes a field/],
     ['default(fields.vip)', /^default\(…\) takes a field/],
     ['sum(["a"])', /is no number such as 12/],

@@ -62,9 +62,14 @@ export const FUNCTIONS: CelFunc[] = [
   celFunc('substring', [STRING, INT], STRING, (text, from) => substring(text, Number(from))),
   celFunc('substring', [STRING, INT, INT], STRING, (text, from, to) => substring(text, Number(from), Number(to))),
   celFunc('capture', [STRING, STRING], STRING, (text, pattern) => {
-    const found = capture(text, pattern)
-    if (found === undefined) throw new Error(`${JSON.stringify(text.slice(0, 60))} has nothing that matches`)
-    return found
+    const matcher = compilePattern(pattern).matcher(text)
+    const isFound = matcher.find()
+    const found = isFound ? matcher.group(Math.min(matcher.groupCount(), 1)) : null
+    if (found !== null) return found
+    const shown = JSON.stringify(text.slice(0, 60))
+    throw new Error(
+      isFound ? `what matches in ${shown} has nothing of the first group` : `${shown} has nothing that matches`,
+    )
   }),
   celFunc('todo', [STRING], DYN, (what) => {
     throw new Error(`this is still open: ${what}`)
@@ -108,12 +113,6 @@ export function compilePattern(pattern: string): RE2JS {
   if (patterns.size >= 100) patterns.clear()
   patterns.set(pattern, compiled)
   return compiled
-}
-
-/** The first group of the first match, or the whole match if the pattern has no group; undefined if nothing matches. */
-function capture(text: string, pattern: string): string | undefined {
-  const matcher = compilePattern(pattern).matcher(text)
-  return matcher.find() ? (matcher.group(Math.min(matcher.groupCount(), 1)) ?? undefined) : undefined
 }
 
 /** Adds decimal numbers as they are written, without an error of rounding: the sum of 0.1 and 0.2 is 0.3. */
