@@ -297,6 +297,31 @@ test('a schedule is saved, and its time zone is shown as it was saved, also one 
   expect((await owner.call('getWorkflow', { params })).auto_run).toMatchObject({ frequency: 'monthly', timing: null })
 })
 
+test('a time of which a part is missing is not saved by keeping it in place of the schedule of another person', async () => {
+  browser.expectProblem(/409/)
+  const { owner, page, workflowId } = await openFilled()
+  const params = { workflow_id: workflowId }
+  const save = async (time: string) => {
+    const { version } = (await owner.call('getWorkflow', { params })).auto_run
+    const timing = { time, day: null, time_zone: 'UTC' }
+    await owner.call('saveAutoRun', { params, body: { enabled: true, frequency: 'daily', timing, version } })
+  }
+  await save('09:00')
+  await show(page, `/workflows/${workflowId}/schedule`)
+  await page.getByLabel('How often').selectOption('Every hour')
+  await save('10:00')
+  await press(page, 'Save')
+  await page.getByText('Changed meanwhile').waitFor()
+  // Without its hour, the value is empty.
+  await page.getByLabel('Time', { exact: true }).press('Backspace')
+  await press(page, 'Keep mine')
+  await page
+    .getByText(/^(Enter all of it, or clear it|Saved)\.$/)
+    .first()
+    .waitFor()
+  expect((await owner.call('getWorkflow', { params })).auto_run.timing).toMatchObject({ time: '10:00' })
+})
+
 test('a workflow is started as scheduled again by a person who stays on the page because of what was typed', async () => {
   const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/schedule`)
   const countRuns = async () => (await owner.call('listRuns', { query: { workflow_id: workflowId } })).data.length

@@ -204,7 +204,8 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     },
     /** Removes the message of a failed save whose cause is gone. */
     clearError: () => setFailure(undefined),
-    keepMine: () => saveAs(conflict?.version ?? base.version),
+    /** Saves in place of the version of the conflict; `unreadable` as for `submit`. */
+    keepMine: (unreadable?: Readonly<Record<string, string>>) => saveAs(conflict?.version ?? base.version, unreadable),
     takeTheirs: () => {
       forget()
       setBase(conflict ?? base)
@@ -326,7 +327,11 @@ function ConflictNotice<Values extends object>({ form, theirs }: { form: FormSta
       <Changes names={['Yours', 'Saved now']} changes={changes} />
       <div className="actions">
         <Button label="Take the saved version" onClick={form.takeTheirs} />
-        <Button label="Keep mine" variant="primary" onClick={form.keepMine} />
+        <Button
+          label="Keep mine"
+          variant="primary"
+          onClick={({ currentTarget }) => form.keepMine(unreadableFields(currentTarget.form!))}
+        />
       </div>
     </div>
   )
