@@ -322,6 +322,30 @@ test('a time of which a part is missing is not saved by keeping it in place of t
   expect((await owner.call('getWorkflow', { params })).auto_run.timing).toMatchObject({ time: '10:00' })
 })
 
+test('a switch that is switched twice in a row ends as it was switched last', async () => {
+  const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
+  const active = page.getByRole('switch', { name: /^Switched/ })
+  const wasOn = await active.isChecked()
+  const sent: boolean[] = []
+  page.on('request', (request) => {
+    if (request.url().endsWith('/active')) sent.push((request.postDataJSON() as { is_active: boolean }).is_active)
+  })
+  const goOn = await hold(page, '**/active')
+  await active.setChecked(!wasOn)
+  await active.setChecked(wasOn)
+  // A request that was made before this one is known by then.
+  await page.evaluate(`fetch('/healthz').then(() => {})`)
+  expect(sent).toEqual([!wasOn])
+  goOn()
+  await page
+    .getByText(wasOn ? 'Switched on.' : 'Switched off: it cannot be started.')
+    .first()
+    .waitFor()
+  expect(sent).toEqual([!wasOn, wasOn])
+  const { is_active: isOn } = await owner.call('getWorkflow', { params: { workflow_id: workflowId } })
+  expect([isOn, await active.isChecked()]).toEqual([wasOn, wasOn])
+})
+
 test('a workflow is started as scheduled again by a person who stays on the page because of what was typed', async () => {
   const { owner, page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/schedule`)
   const countRuns = async () => (await owner.call('listRuns', { query: { workflow_id: workflowId } })).data.length

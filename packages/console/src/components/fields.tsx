@@ -1,4 +1,4 @@
-import { type ChangeEvent, type ComponentProps, type ReactNode, useId, useState } from 'react'
+import { type ChangeEvent, type ComponentProps, type ReactNode, useId, useRef, useState } from 'react'
 import { Button } from './button.tsx'
 import { tryIt } from './toast.ts'
 
@@ -205,13 +205,19 @@ export function CheckboxGroup<Value extends string>(
   )
 }
 
-/** A choice that takes effect at once, and shows it while a promise of `onValue` is pending. */
+/**
+ * A choice that takes effect at once, and shows it while a promise of `onValue` is pending. Of several changes in a
+ * row, each waits for the one before: otherwise an earlier one might come last.
+ */
 export function Switch({ value, onValue, ...props }: CheckProps) {
   const [wanted, setWanted] = useState<boolean>()
+  const latest = useRef(Promise.resolve())
   async function change(isOn: boolean) {
     setWanted(isOn)
-    await tryIt(() => onValue(isOn))
-    setWanted(undefined)
+    const changed = latest.current.then(() => tryIt(() => onValue(isOn)))
+    latest.current = changed
+    await changed
+    if (latest.current === changed) setWanted(undefined)
   }
   return <Checkbox {...props} isSwitch value={wanted ?? value} onValue={(isOn) => void change(isOn)} />
 }
