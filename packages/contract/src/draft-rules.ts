@@ -9,46 +9,56 @@ export const DRAFT_CODES = ['needs_a_model', 'payload_incomplete', 'rules_needed
 /** In place of the path of a field: no field can take a value of the context, which is a list. */
 export const WHOLE_CONTEXT = 'the context'
 
-/** A run that the built-in agent refused. */
-export interface RefusedRun {
-  /** `code: message`. */
-  readonly error: string
-  /** The description of its workflow. */
-  readonly description: string
-  readonly details: RefusalDetails | undefined
+/** Why the built-in agent refused a run, or would refuse one. */
+export interface Refusal {
+  readonly code: (typeof DRAFT_CODES)[number]
+  /** The first comment of the draft. */
+  readonly comment: string
+  /** With `rules_needed`: the sentence of the description that was not understood. */
+  readonly sentence?: string | undefined
+  readonly details?: RefusalDetails | undefined
 }
 
 interface Named {
   readonly name: string
 }
 
-/** Whether rules can be drafted for a run with this error, `code: message`. */
-export function canDraftRules(error: string | null): boolean {
+function draftCodeOf(error: string | null): Refusal['code'] | undefined {
   const code = error?.split(':', 1)[0]
-  return DRAFT_CODES.some((known) => known === code)
+  return DRAFT_CODES.find((known) => known === code)
 }
 
-/** The run with what its journal says about the refusal; undefined if no rules can be drafted for it. */
-export function toRefusedRun({
+/** Whether rules can be drafted for a run with this error, `code: message`. */
+export function canDraftRules(error: string | null): boolean {
+  return draftCodeOf(error) !== undefined
+}
+
+/** The message of a run that failed with `rules_needed`: `readRefusal` reads the sentence from it. */
+export function describeRulesNeeded(message: string, sentence: string): string {
+  return `${message}. The sentence is: ${sentence}`
+}
+
+/** Reads the refusal from a run's error and journal. Returns undefined if no rules can be drafted for the run. */
+export function readRefusal({
   error,
-  description,
   steps,
 }: {
   readonly error: string | null
-  readonly description: string
   readonly steps: readonly { readonly kind: string; readonly data: unknown }[]
-}): RefusedRun | undefined {
-  if (error === null || !canDraftRules(error)) return undefined
-  const [code] = error.split(':', 1)
+}): Refusal | undefined {
+  const code = draftCodeOf(error)
+  if (error === null || code === undefined) return undefined
+  const sentence = /The sentence is: (?<sentence>.*)$/su.exec(error)?.groups?.['sentence']
   const note = steps.findLast(({ kind, data }) => kind === 'note' && (data as NoteStep).code === code)
-  return { error, description, details: (note?.data as NoteStep | undefined)?.details }
+  return { code, comment: error, sentence, details: (note?.data as NoteStep | undefined)?.details }
 }
 
 /**
  * The sources of the draft: those of the refusal, or those that the description names, or else the first ones of all.
  */
 export function selectDraftSources<Source extends Named>(
-  { description, details }: RefusedRun,
+  { details }: Refusal,
+  description: string,
   sources: readonly Source[],
 ): Source[] {
   const refused = sources.filter(({ name }) => details?.sources.includes(name))
@@ -57,29 +67,29 @@ export function selectDraftSources<Source extends Named>(
 }
 
 /**
- * Drafts the `rules.yaml` that a refused run needs (docs/rules.md): a delivery for each source, with the names that may
+ * Drafts the `rules.yaml` that a refusal calls for (docs/rules.md): a delivery for each source, with the names that may
  * be meant for the missing fields, and `todo("…")` for what only a person knows. The text is valid; a run with an open
  * `todo` fails with `rule_failed` and sends nothing.
  */
 export function draftRules(
-  run: RefusedRun,
+  refusal: Refusal,
   sources: readonly (Named & { readonly example_request_body: Record<string, unknown> })[],
 ): string {
-  const [code = ''] = run.error.split(':', 1)
+  const { code, details } = refusal
   const comments = [
-    run.error,
+    refusal.comment,
     'What is in todo(…) is open. A run with an open todo sends nothing.',
     'This is the file rules.yaml of the workflow, in no folder: save it on the page of its files, or under files in a manifest.',
   ]
   if (sources.length === 0) return `${toComments(comments)}# There is no webhook source yet: add one first.\n`
-  const when = draftCondition(code, run)
+  const when = draftCondition(refusal)
   const drafts = sources.map(({ name, example_request_body: example }) => ({
     begin: [
       `  - to: ${JSON.stringify(name)}\n`,
-      ...(isList(run) ? ['    for_each: items\n'] : []),
+      ...(isList(refusal) ? ['    for_each: items\n'] : []),
       ...(when === undefined ? [] : [`    when: ${quote(when)}\n`]),
     ].join(''),
-    fields: Array.from(draftPayload(code, name, example, run.details), (field) => toYaml(new Map([field]), 6)),
+    fields: Array.from(draftPayload(code, name, example, details), (field) => toYaml(new Map([field]), 6)),
   }))
   let free = RULES_MAX_BYTES - byteLengthOf(toComments([...comments, LEFT_OUT])) - 'deliveries:\n'.length
   let isCut = false
@@ -106,21 +116,15 @@ const LEFT_OUT = `Fields or webhook sources are left out here: the file would be
 const byteLengthOf = (text: string): number => new TextEncoder().encode(text).length
 
 /** Whether the context is a list in JSON. */
-const isList = ({ details }: Pick<RefusedRun, 'details'>): boolean =>
+const isList = ({ details }: Pick<Refusal, 'details'>): boolean =>
   details?.unusable.some(({ field }) => field === WHOLE_CONTEXT) ?? false
 
-function draftCondition(code: string, { details, error }: RefusedRun): string | undefined {
+function draftCondition({ code, comment, sentence = comment, details }: Refusal): string | undefined {
   if (isList({ details })) return todo('does each item of the list get a payload? Write true, or a condition')
   if (code === 'no_destination') return todo('does it get a payload? Write true, a condition, or delete this delivery')
-  if (code === 'rules_needed')
-    return todo(`when does it get a payload? Write true, or a condition for: ${sentenceOf(error)}`)
+  if (code === 'rules_needed') return todo(`when does it get a payload? Write true, or a condition for: ${sentence}`)
   if (code !== 'payload_incomplete' || details?.missing.length !== 0 || details.unusable.length > 0) return undefined
   return todo(`may it be sent without the values of ${details.unused.slice(0, 5).join(', ')}? Then write true`)
-}
-
-/** The sentence of the description that was not understood. */
-function sentenceOf(error: string): string {
-  return /The sentence is: (?<sentence>.*)$/su.exec(error)?.groups?.['sentence'] ?? error
 }
 
 /** Expressions by field. */

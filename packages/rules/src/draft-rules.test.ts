@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import {
   closestNameFinder,
   draftRules,
-  type RefusedRun,
+  readRefusal,
+  type RefusalDetails,
   selectDraftSources,
-  toRefusedRun,
 } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { expectFast } from '../test/expect-fast.ts'
@@ -23,9 +23,11 @@ const example = {
 }
 const intake = { name: 'Order intake', example_request_body: example }
 
-function refused(error: string, change: Partial<NonNullable<RefusedRun['details']>> = {}): RefusedRun {
+/** The refusal that is read from a run with this error, `code: message`. */
+function refused(error: string, change: Partial<RefusalDetails> = {}) {
   const details = { sources: ['Order intake'], missing: [], unusable: [], unused: [], ...change }
-  return { error, description: 'Send it to Order intake.', details }
+  const steps = [{ kind: 'note', data: { code: error.split(':', 1)[0], text: '', details } }]
+  return readRefusal({ error, steps })!
 }
 
 const NO_INPUT = {
@@ -222,10 +224,13 @@ deliveries:
 
   test('has the sources of the refusal, or those that the description names, or the first ones', () => {
     const sources = ['A', 'Order intake', 'B'].map((name) => ({ name }))
-    expect(selectDraftSources(refused(''), sources)).toEqual([{ name: 'Order intake' }])
-    const named = { error: '', description: 'B or A', details: undefined }
-    expect(selectDraftSources(named, sources)).toEqual([{ name: 'B' }, { name: 'A' }])
-    expect(selectDraftSources({ ...named, description: '' }, sources)).toEqual(sources)
+    const refusal = refused('no_destination: none')
+    expect(selectDraftSources(refusal, 'B or A', sources)).toEqual([{ name: 'Order intake' }])
+    expect(selectDraftSources({ ...refusal, details: undefined }, 'B or A', sources)).toEqual([
+      { name: 'B' },
+      { name: 'A' },
+    ])
+    expect(selectDraftSources({ ...refusal, details: undefined }, '', sources)).toEqual(sources)
     expect(draftRules(refused('no_destination: none'), [])).toContain('# There is no webhook source yet')
   })
 
@@ -235,9 +240,10 @@ deliveries:
     ['rules_needed: x', true],
     ['needs_a_model: x', true],
   ])('is for runs that the built-in agent refused: %s', (error, isRefused) => {
-    const steps = [{ kind: 'note', data: { code: 'rules_needed', text: '', details: refused('').details } }]
-    const run = toRefusedRun({ error, description: '', steps })
-    expect(run !== undefined).toBe(isRefused)
-    expect(run?.details?.sources).toEqual(error === 'rules_needed: x' ? ['Order intake'] : undefined)
+    const { details } = refused('rules_needed: x')
+    const steps = [{ kind: 'note', data: { code: 'rules_needed', text: '', details } }]
+    const refusal = readRefusal({ error, steps })
+    expect(refusal !== undefined).toBe(isRefused)
+    expect(refusal?.details?.sources).toEqual(error === 'rules_needed: x' ? ['Order intake'] : undefined)
   })
 })

@@ -1,4 +1,10 @@
-import { APPROVAL_REASON_MAX_LENGTH, countCodePoints, DRAFT_CODES, type RunStatus } from '@workflow-service/contract'
+import {
+  APPROVAL_REASON_MAX_LENGTH,
+  countCodePoints,
+  DRAFT_CODES,
+  readRefusal,
+  type RunStatus,
+} from '@workflow-service/contract'
 import {
   cancelQueuedRuns,
   cancelRun,
@@ -196,7 +202,8 @@ export async function draftRules(
     workflow_id: workflowId,
     ...run
   } = await findRun(ctx, prefix, organization)
-  const content = await draftRunRules(ctx.db, organizationId, { ...run, workflowId })
+  const refusal = readRefusal(run)
+  const content = refusal && (await draftRunRules(ctx.db, organizationId, workflowId, refusal))
   if (content === undefined) {
     throw new CliError(`Run ${id} needs no rules: it did not fail with ${DRAFT_CODES.join(', ')}.`)
   }

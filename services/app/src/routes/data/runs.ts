@@ -1,4 +1,4 @@
-import { type AppResponseBody, listConversation } from '@workflow-service/contract'
+import { type AppResponseBody, listConversation, readRefusal } from '@workflow-service/contract'
 import {
   cancelQueuedRuns,
   cancelRun,
@@ -67,9 +67,10 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
     getRunPrompts: async ({ principal, params }) =>
       toRunPrompts(orNotFound(await findRunPrompts(db, principal, params.run_id), 'Run')),
     getRulesDraft: async ({ principal, params }) => {
-      const { error, steps, workflow } = await readRun(principal, params.run_id)
-      const draft = { workflowId: workflow.id, error, steps }
-      return { content: orNotFound(await draftRunRules(db, principal.organizationId, draft), 'Draft of rules') }
+      const run = await readRun(principal, params.run_id)
+      const refusal = orNotFound(readRefusal(run), 'Draft of rules')
+      const content = await draftRunRules(db, principal.organizationId, run.workflow.id, refusal)
+      return { content: orNotFound(content, 'Draft of rules') }
     },
     listSessions: async ({ principal, query }) => {
       const isOpen = query.state === undefined ? undefined : query.state === 'open'

@@ -1,3 +1,4 @@
+import { describeRulesNeeded } from '@workflow-service/contract'
 import { READINESS_CODES } from '@workflow-service/contract/app'
 import {
   compareVersion,
@@ -158,8 +159,9 @@ function versionHandlers(ctx: AppServiceContext) {
       const { workflow_id: workflowId } = request.params
       const { warnings } = await checkStoredWorkflow(ctx, organizationId, workflowId)
       const { message, excerpt } = warnings.find(({ code }) => code === 'rules_needed') ?? NO_WARNING
-      const draft = { workflowId, error: `rules_needed: ${message}. The sentence is: ${excerpt}`, steps: [] }
-      return { content: orNotFound(await draftRunRules(db, organizationId, draft), 'Workflow') }
+      const comment = `rules_needed: ${describeRulesNeeded(message, excerpt)}`
+      const refusal = { code: 'rules_needed', comment, sentence: excerpt } as const
+      return { content: orNotFound(await draftRunRules(db, organizationId, workflowId, refusal), 'Workflow') }
     },
     checkRules: async (request) => {
       await assertVisible(ctx, request)

@@ -1,4 +1,5 @@
 import {
+  describeRulesNeeded,
   findPayloadMismatches,
   type NewJournalStep,
   PAYLOAD_MAX_BYTES,
@@ -68,7 +69,7 @@ async function planByDescription(run: AgentRun, sources: readonly SourceName[]):
   const details = { sources: named.slice(0, 100).map(({ name }) => name), missing: [], unusable: [], unused: [] }
   if (rulesNeeded) {
     const sentence = JSON.stringify(rulesNeeded.excerpt)
-    throw new PlanError('rules_needed', `${rulesNeeded.message}. The sentence is: ${sentence}`, details)
+    throw new PlanError('rules_needed', describeRulesNeeded(rulesNeeded.message, sentence), details)
   }
   if (named.length === 0) throw new PlanError('no_destination', describeNoDestination(sources), details)
 

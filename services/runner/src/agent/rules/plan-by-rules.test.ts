@@ -158,7 +158,7 @@ describe('the built-in agent with rules', () => {
       const error = await refused.errorOf(agent)
       expect(error?.code).toBe('payload_incomplete')
       const details = refused.dataOf('note')[0]?.details
-      const rules = draftRules({ error: 'payload_incomplete: x', description, details }, [
+      const rules = draftRules({ code: 'payload_incomplete', comment: 'x', details }, [
         { name: 'Shop', example_request_body: example },
       ])
       const run = ruledRun(rules, options)
