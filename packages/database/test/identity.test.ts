@@ -109,7 +109,7 @@ test('Of users whose addresses differ in case only, the next one keeps the addre
   expect(await add('aDa@acme.test')).toMatchObject({ email: 'aDa@acme.test' })
 })
 
-/** Adds a user as a service of the previous release does, also during an upgrade. */
+/** Adds a user as a service of 1.0.0 does, also during an upgrade. */
 const insert = async (email: string, role: string | null) =>
   (await database.db.prisma.user.create({ data: { id: storage.newId(), organizationId, email, role } })).id
 const keyOf = async (id: string) => (await database.db.prisma.user.findFirstOrThrow({ where: { id } })).emailKey

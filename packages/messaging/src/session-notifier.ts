@@ -42,7 +42,7 @@ export function createSessionNotifier(options: {
     queueMicrotask(() => {
       if (batch === opened) batch = undefined
       const { sessionIds } = opened
-      // A runner of the previous release reads only messages of one session.
+      // A runner of 1.0.0 reads only messages of one session.
       const message = sessionIds.length === 1 ? { session_id: sessionIds[0]! } : { session_ids: sessionIds }
       resolve(sessionQueue.publish(message, sessionIds.length === 1 ? { requestId } : {}))
     })

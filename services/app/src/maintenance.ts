@@ -98,7 +98,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
   },
   {
     name: 'fold the email addresses of users',
-    // Services of the previous release write some during an upgrade.
+    // Services of 1.0.0 write some during an upgrade.
     intervalMs: 600_000,
     statements: ['foldEmails'],
     run: async ({ db }) => void (await foldEmails(db)),

@@ -693,7 +693,7 @@ describe('a version', () => {
       { number: 2, parts: ['description'], saved_by: 'The owner' },
       { number: 1, parts: ['name', 'description', 'triggers', 'files'], saved_by: 'The member' },
     ])
-    // A save of a release without versions, then a manifest.
+    // A save of 1.0.0, which has no versions, then a manifest.
     await app.db.pool.query(`UPDATE workflows SET name = 'Old release' WHERE id = $1`, [workflow.id])
     const manifest = toManifest({
       organization: { id: acme.id, name: 'Acme' },
@@ -793,7 +793,7 @@ describe('a version', () => {
     expect((await versions())[0]).toMatchObject({ number: newest!.number + 1, parts: ['triggers'] })
   })
 
-  test('is restored also after a service without versions has saved, once the person has seen what that saved', async () => {
+  test('is restored also after a service of 1.0.0 has saved, once the person has seen what that saved', async () => {
     await save(acme.owner, workflow.id, { ...valuesOf(workflow), description: 'Send them.' })
     const [, first] = await versions()
     await app.db.pool.query(`UPDATE workflows SET name = 'Old release' WHERE id = $1`, [workflow.id])
@@ -820,7 +820,7 @@ describe('a version', () => {
     ])
   })
 
-  test('has the content that a service of the previous release has saved', async () => {
+  test('has the content that a service of 1.0.0 has saved', async () => {
     const fileId = newId()
     await saveFile(acme.member, workflow.id, fileId, { content: 'ours' })
     await app.db.pool.query(`UPDATE files SET content = 'theirs', version = gen_random_uuid() WHERE id = $1`, [fileId])

@@ -130,7 +130,7 @@ async function planFiles(
   return { plans, errors: [...errors, ...(await Promise.all(checks)).flat()] }
 }
 
-/** What a check found. The save reports that no dispatcher responds; that of the release before has no check. */
+/** What a check found. The save reports that no dispatcher responds; that of 1.0.0 has no check. */
 function detailsOf(error: unknown): readonly FieldError[] {
   if (!(error instanceof InternalCallError)) throw error
   return error.body?.details ?? []

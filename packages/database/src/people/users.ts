@@ -120,8 +120,8 @@ export async function findUserByEmail(
 
 /**
  * Writes `email_key` where it is missing or of an earlier address: for rows from before migration 019, and those that a
- * service of the previous release writes during an upgrade. A user whose address turns out to differ from another
- * user's in case only becomes a duplicate, as in migration 014. Resolves to how many rows it has changed.
+ * service of 1.0.0 writes during an upgrade. A user whose address turns out to differ from another user's in case only
+ * becomes a duplicate, as in migration 014. Resolves to how many rows it has changed.
  */
 export async function foldEmails(db: Db): Promise<number> {
   const { rows } = await db.pool.query<{ id: string; email: string; emailKey: string | null }>(

@@ -75,7 +75,7 @@ export async function startEvaluation(
       const message = `${EVALUATIONS_AT_ONCE} evaluations of the organization have not ended. Wait for one, or stop it.`
       throw new EditRefused('limit_reached', { message })
     }
-    // Also what a release without versions has saved.
+    // Also what a service of 1.0.0, which has no versions, has saved.
     await recordVersions(tx, [edit.workflowId], null)
     const { rows: versions } = await tx.query<{ number: number }>(
       `SELECT number FROM workflow_versions WHERE workflow_id = $1 AND ($2::uuid IS NULL OR id = $2)

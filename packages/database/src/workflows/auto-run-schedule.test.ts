@@ -106,7 +106,7 @@ test.each<[what: string, Schedule[0], Schedule[1], times: object]>([
     { ...daily, ...due },
     { anchorAt: now, nextAt: new Date('2026-03-16T10:00:00Z') },
   ],
-  // For a release without timings, the anchor is the next time.
+  // For services of 1.0.0, without timings, the anchor is the next time.
   ['gets a time counts from now', { ...daily, timing }, { ...daily, ...due }, both('2026-03-10T07:30:00Z')],
   ['is saved with its time', { ...daily, timing: { ...timing } }, { ...daily, timing, ...timed }, timed],
   [

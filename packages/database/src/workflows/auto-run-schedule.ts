@@ -68,7 +68,7 @@ function nextByClock(
   after: Date,
 ): Date {
   const [hour, minute] = time.split(':').map(Number)
-  // A release without timings may have changed the frequency, and left a day of the earlier one.
+  // A service of 1.0.0, without timings, may have changed the frequency, and left a day of the earlier one.
   const weekday = day !== null && day <= 7 ? day : 1
   const dayOfMonth = day === null ? 1 : day > 28 ? 'L' : day
   const pattern = {

@@ -241,7 +241,7 @@ export async function restoreVersion(
   edit: WorkflowEdit,
   { versionId, newest }: { readonly versionId: string; readonly newest: number },
 ): Promise<WorkflowDetailOut> {
-  // A refusal keeps it: the person finds what a release without versions saved in the history.
+  // A refusal keeps it: the person finds what a service of 1.0.0 saved in the history.
   await editBesideWorkflow(db, edit, async (tx) => {
     await recordVersions(tx, [edit.workflowId], null)
     return undefined

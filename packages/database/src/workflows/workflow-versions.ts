@@ -111,7 +111,8 @@ const TRIM_CONTENTS = `
 
 /**
  * Records the workflows as they are now, each as a new version unless the newest one is the same. Call it under the
- * locks of their rows: before a change with null, which records what a release without versions saved, and after it.
+ * locks of their rows: before a change with null, which records what a service of 1.0.0 saved, which has no versions,
+ * and after it.
  */
 export async function recordVersions(client: Queryable, workflowIds: readonly string[], savedBy: string | null) {
   if (workflowIds.length === 0) return

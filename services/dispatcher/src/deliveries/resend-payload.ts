@@ -62,8 +62,8 @@ async function findResendable(
   ctx: DispatcherContext,
   { id, organizationId, sourceId, resendOf }: ResendRequest,
 ): Promise<DeliveryOut> {
-  // People see the id of a run's payload before it is sent. Ids of runs before version 8 are known only by their
-  // approvals.
+  // People see the id of a run's payload before it is sent. The ids of runs of 1.0.0 are no UUIDs of version 8
+  // (RFC 9562): they are known only by their approvals.
   if (isDeliveryIdOfRun(id) || (await hasApproval(ctx.db, id))) throw idempotencyConflict()
   const earlier = await findDelivery(ctx, resendOf)
   const isFound = earlier?.organization_id === organizationId && (sourceId ?? earlier.source_id) === earlier.source_id

@@ -37,7 +37,7 @@ test('sends the plan with the payload, and knows that the run has succeeded with
   expect([journal.isEnded, lease.isEnding, journal.nextPosition]).toEqual([true, true, 2])
 })
 
-test('writes the plan first for a dispatcher of the previous release, which refuses the journal', async () => {
+test('writes the plan first for a dispatcher of 1.0.0, which refuses the journal', async () => {
   const { agentRun, call, journal, kinds, lease } = planOne((known, _lease, { body }) => {
     const error = { code: 'validation_error', details: [{ field: 'journal', code: 'extra_forbidden', message: '' }] }
     const refused = readResponse({ status: 422, body: { error } })

@@ -107,6 +107,7 @@ function deliver(
     const send = async () => {
       let result = await dispatcher.deliver(lease, { ...call, body: withJournal })
       if (result.outcome === 'journal_unknown') {
+        // A dispatcher of 1.0.0 does not write the plan: write it before that dispatcher sends the payload.
         await journal.flush()
         result = await dispatcher.deliver(lease, call)
       }

@@ -263,7 +263,7 @@ describe('deliveries at the same time', () => {
   })
 
   test.each([
-    ['of the previous release', 404, 'not_found'],
+    ['of 1.0.0', 404, 'not_found'],
     ['that does not know a field of the request', 422, 'validation_error'],
   ])('are sent one by one to a dispatcher %s', async (_which, status, code) => {
     const trace = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: null }

@@ -36,7 +36,7 @@ const MAX_INVALID_RESPONSES = 10
 export type DispatcherResult =
   | PayloadResult
   | ApprovalRequired
-  /** A dispatcher of the previous release refused the field `journal`; nothing was sent. */
+  /** A dispatcher of 1.0.0 refused the field `journal`; nothing was sent. */
   | { readonly outcome: 'journal_unknown' }
   /** Nothing was sent: the webhook source is paused. */
   | { readonly outcome: 'source_paused' }
@@ -200,6 +200,7 @@ export function readResponse({ status, body, journal: written }: DispatcherRespo
       throw code === 'lease_lost' ? new LeaseLostError() : new RunError('delivery_conflict', reason)
     case 400:
     case 422: {
+      // A dispatcher of 1.0.0 does not know the field.
       const isUnknown = details?.some((detail) => detail.field === 'journal' && detail.code === 'extra_forbidden')
       return isUnknown ? { outcome: 'journal_unknown' } : notSent('invalid', explanation)
     }

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 const MAX_RESPONSE_BYTES = 4 * 1_048_576
 /** Half of what the dispatcher reads, so that only a delivery that has its request to itself can be too large. */
 const MAX_REQUEST_BYTES = 256 * 1024
-/** How a dispatcher of the previous release refuses several deliveries, or one of this release a field of them. */
+/** How a dispatcher of 1.0.0 refuses several deliveries, and one of this release a field of them. */
 const REFUSED_TOGETHER = [400, 404, 422]
 
 /**
