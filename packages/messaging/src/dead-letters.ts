@@ -1,6 +1,6 @@
 import { SESSIONS_DEAD_LETTER_QUEUE } from '@workflow-service/contract'
 import type { Channel, GetMessage } from 'amqplib'
-import { decodeSessionMessage } from './decode-session-message.ts'
+import { decodeSessionMessage, textOf } from './decode-session-message.ts'
 import type { DeadLetter } from './session-queue.ts'
 
 /** Reads the oldest dead letters. They return to their queue when the channel closes without an acknowledgement. */
@@ -28,9 +28,4 @@ function toDeadLetter({ content, properties }: GetMessage): DeadLetter {
     type: textOf(type) ?? null,
     diedAt: diedAt === undefined ? null : new Date(1_000 * diedAt),
   }
-}
-
-/** A property of a message that is a text. Any client of the broker may have set it to something else. */
-export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
 }

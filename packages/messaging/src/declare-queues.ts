@@ -1,11 +1,10 @@
 import { SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
-import { withTimeout } from '@workflow-service/service-kit'
-import type { Channel, ChannelModel, Options } from 'amqplib'
+import type { ChannelModel, Options } from 'amqplib'
+import { openChannel } from './channels.ts'
 
 /** `quorum` survives the loss of a node of a cluster. On a single node, `classic` costs less. */
 export type QueueType = 'quorum' | 'classic'
 
-const CLOSE_TIMEOUT_MS = 2_000
 /** AMQP's reply code for a queue that exists with other arguments, or is one more than the virtual host may have. */
 const PRECONDITION_FAILED = 406
 /** AMQP's reply code for a queue that does not exist, and for a classic queue on a node of the cluster that is down. */
@@ -49,29 +48,6 @@ async function exists(model: ChannelModel, queue: string): Promise<boolean> {
 /** Whether a request failed because a queue does not exist. */
 export function isQueueMissing(error: unknown): boolean {
   return (error as { code?: unknown }).code === NOT_FOUND
-}
-
-/**
- * Opens a channel. An unhandled `error` event would crash the process; the `close` event that follows reports the loss.
- */
-export async function openChannel(model: ChannelModel): Promise<Channel> {
-  const channel = await model.createChannel()
-  channel.on('error', () => {})
-  return channel
-}
-
-/** Calls back when the channel closes, with the broker's reason if it has closed the channel. */
-export function onChannelClose(channel: Channel, callBack: (reason: string) => void): void {
-  let reason = 'The channel closed'
-  channel.on('error', (error: Error) => void (reason = error.message))
-  channel.on('close', () => callBack(reason))
-}
-
-/**
- * Closes a channel; returns silently when it is closed already, its connection is lost, or the broker does not answer.
- */
-export async function closeChannel(channel: Channel): Promise<void> {
-  await withTimeout(channel.close(), CLOSE_TIMEOUT_MS).catch(() => {})
 }
 
 function queueOptions(queueType: QueueType): Record<string, Options.AssertQueue> {

@@ -40,3 +40,8 @@ export function decodeSessionMessage(
   const detail = `The body: ${path}${violation?.message ?? 'is not a session message'}`
   return { error: { reason: 'wrong_shape', detail } }
 }
+
+/** A property of a message that is a text. Any client of the broker may have set it to something else. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

@@ -1,10 +1,9 @@
 import { SESSIONS_QUEUE } from '@workflow-service/contract'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ConsumeMessage } from 'amqplib'
+import { closeChannel, onChannelClose, openChannel } from './channels.ts'
 import { collectCalls } from './collect-calls.ts'
-import { textOf } from './dead-letters.ts'
-import { closeChannel, onChannelClose, openChannel } from './declare-queues.ts'
-import { decodeSessionMessage } from './decode-session-message.ts'
+import { decodeSessionMessage, textOf } from './decode-session-message.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { Consumer, MessageHandler } from './session-queue.ts'
 

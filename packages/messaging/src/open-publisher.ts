@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ChannelModel, ConfirmChannel, Options } from 'amqplib'
-import { closeChannel, declareQueues, isQueueMissing, onChannelClose, openChannel } from './declare-queues.ts'
+import { closeChannel, onChannelClose, openChannel } from './channels.ts'
+import { declareQueues, isQueueMissing } from './declare-queues.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { PublishOutcome } from './session-queue.ts'
 
