@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox'
 import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Type } from '../schema/type.ts'
 import { Str, Uuid } from '../schema/values.ts'
 
 /** A list that is answered whole: `data`. */
@@ -17,4 +18,14 @@ export const NewOrEditedVersion = Nullable(Str(`Null: new. ${VERSION_DESCRIPTION
 export const PersonOut = Closed('PersonOut', 'A person.', {
   id: Uuid('The user.'),
   name: Str('The name, or the email address without one.'),
+})
+
+export const Counts = Type.Unsafe<Record<string, number>>({
+  type: 'object',
+  additionalProperties: { type: 'integer' },
+  description: 'Counts by name; a name without any is absent.',
+})
+
+export const ManifestOut = Closed('ManifestOut', 'A manifest.', {
+  yaml: Str('The manifest; applying it changes nothing.'),
 })

@@ -21,12 +21,15 @@ import { CancelQueuedIn, CancelQueuedOut, ModelKeyIn } from '../internal/resourc
 import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
 import * as agents from './agents.ts'
+import * as audit from './audit.ts'
+import { ManifestOut } from './common.ts'
 import * as evaluations from './evaluations.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
 import * as resends from './resends.ts'
 import * as runs from './runs.ts'
 import * as signIn from './sign-in.ts'
+import * as usage from './usage.ts'
 import * as sources from './webhook-sources.ts'
 import * as workflows from './workflows.ts'
 
@@ -268,10 +271,10 @@ export const APP_OPERATIONS = completeRows({
     description: `At most ${USAGE_MAX_DAYS} days; the last 7 days by default.`,
     query: Parameters({
       ...sources.PERIOD_QUERY,
-      by: Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
+      by: Optional(StringEnum(usage.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
       thing_id: Optional(Uuid('Only of this workflow, webhook source, API key or look-up, as `by` says.')),
     }),
-    success: ok(overview.UsageOut),
+    success: ok(usage.UsageOut),
   },
   listWorkflows: {
     summary: 'List workflows',
@@ -303,7 +306,7 @@ export const APP_OPERATIONS = completeRows({
   exportWorkflow: {
     summary: 'Export a workflow as a manifest',
     description: 'With the users that it lists. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: ok(overview.ManifestOut),
+    success: ok(ManifestOut),
   },
   setWorkflowActive: { summary: 'Switch a workflow on or off', body: workflows.SetActiveIn, success: WORKFLOW },
   saveAutoRun: { summary: 'Save the schedule', body: workflows.SaveAutoRunIn, success: WORKFLOW },
@@ -628,14 +631,14 @@ export const APP_OPERATIONS = completeRows({
       target_id: Optional(Uuid('Only events of this thing.')),
       action: Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
     }),
-    success: page(overview.AuditEventOut),
+    success: page(audit.AuditEventOut),
   },
   exportManifest: {
     access: 'admin',
     summary: 'Export the organization as a manifest',
     description:
       'Users, webhook sources and workflows, without keys and secrets. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: ok(overview.ManifestOut),
+    success: ok(ManifestOut),
   },
   saveOrganization: {
     access: 'admin',

@@ -1,13 +1,7 @@
-import { Closed, List, Nullable, type Static, Unknown } from '../schema/objects.ts'
+import { Closed, List, Nullable, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { ListOf } from './common.ts'
-import { Type } from '../schema/type.ts'
+import { Counts, ListOf } from './common.ts'
 
-const Counts = Type.Unsafe<Record<string, number>>({
-  type: 'object',
-  additionalProperties: { type: 'integer' },
-  description: 'Counts by name; a name without any is absent.',
-})
 /** What failed for one reason and is not done: docs/application.md, "Attention". */
 export const AttentionOut = Closed('AttentionOut', 'Failures of one webhook source or workflow with one reason.', {
   kind: StringEnum(['run_failed', 'delivery_not_accepted', 'source_not_verified'], 'What failed.'),
@@ -80,90 +74,3 @@ export const SearchOut = ListOf(
 )
 
 export type SearchOut = Static<typeof SearchOut>
-
-export const USAGE_GROUPS = ['workflow', 'webhook_source', 'api_key', 'model', 'lookup'] as const
-export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
-  bucket: StringEnum(['hour', 'day'], 'The width of a bucket: hours up to 3 days, then days (UTC).'),
-  currency: Nullable(Str('The currency of costs, as an ISO 4217 code; null if no model has prices.')),
-  buckets: List(
-    Closed('UsageBucketOut', 'One bucket.', {
-      at: DateTime('Its beginning.'),
-      starts: Counts,
-      deliveries: Counts,
-    }),
-    'Oldest first; also the empty ones.',
-  ),
-  groups: List(
-    Closed('UsageGroupOut', 'The usage of one workflow, webhook source, API key, model or look-up in the period.', {
-      id: Nullable(
-        Uuid('What was used; null: a model, what is deleted, the others, or none, such as the key of a scheduled run.'),
-      ),
-      name: Str('Its name.'),
-      starts: Counts,
-      deliveries: Counts,
-      run_ms_p50: Nullable(Int('Median time of a run, ± 5 %.')),
-      run_ms_p95: Nullable(Int('95th percentile of the time of a run, ± 5 %.')),
-      tokens: Int('Input and output tokens of models.'),
-      cost_micros: Int('What models cost, in millionths of `currency`.'),
-      lookup_calls: Int('Calls of look-ups, without those of trials.'),
-      lookup_bytes: Int('The bytes that were read of their answers.'),
-    }),
-    'The most used first; beyond 100, the last one is of all others.',
-  ),
-})
-/**
- * A member's usage counts only the workflows that the member sees, and payloads without a run. By webhook source, API
- * key, model and look-up it has no entries: what other workflows sent to a source would be in it. The newest hour is
- * counted when it is read, of at most 20,000 starts, and as many deliveries of each source; closed hours are rolled up
- * and kept.
- */
-export type UsageOut = Static<typeof UsageOut>
-
-export const AuditChangeOut = Closed('AuditChangeOut', 'One changed field.', {
-  field: Str('The field.'),
-  old: Unknown('The value before; null for a new thing. Never a secret.'),
-  new: Unknown('The value after; null for a deleted thing. Never a secret.'),
-})
-
-export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal or link.', {
-  id: Uuid('The event.'),
-  at: DateTime('When.'),
-  actor: Closed('AuditActorOut', 'Who did it.', {
-    kind: StringEnum(
-      ['person', 'operator', 'service', 'stranger'],
-      'A person in the application, an operator with `wf`, the service itself, or a caller who is not signed in.',
-    ),
-    id: Nullable(Uuid('The user.')),
-    name: Str('The name at that time.'),
-  }),
-  action: Str('What was done, such as `webhook_source.saved`.'),
-  target: Nullable(
-    Closed('AuditTargetOut', 'What it was done to.', {
-      kind: Str('The kind, such as `workflow`.'),
-      id: Nullable(Uuid('Its id.')),
-      name: Str('Its name at that time.'),
-    }),
-  ),
-  changes: List(AuditChangeOut, 'Old and new values, without secrets, keys, tokens and passwords.'),
-  request_id: Nullable(Str('The request.')),
-  address: Nullable(Str("The actor's IP address.")),
-})
-export type AuditEventOut = Static<typeof AuditEventOut>
-
-/** What a notice of the event stream can name: the page reads again what it shows of it. */
-export const EVENT_TOPICS = [
-  'workflows',
-  'webhook_sources',
-  'lookups',
-  'deliveries',
-  'runs',
-  'sessions',
-  'api_keys',
-  'users',
-  'organization',
-] as const
-export type EventTopic = (typeof EVENT_TOPICS)[number]
-
-export const ManifestOut = Closed('ManifestOut', 'A manifest.', {
-  yaml: Str('The manifest; applying it changes nothing.'),
-})

@@ -15,7 +15,7 @@ import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { AuditChangeOut } from './overview.ts'
+import { AuditChangeOut } from './audit.ts'
 import { EditedVersion, NewOrEditedVersion, Version, VERSION_DESCRIPTION, ListOf } from './common.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
