@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LookupIn, LookupTool } from '@workflow-service/contract'
 import type { StoredLookup } from '@workflow-service/database'
 import type { DispatcherContext } from '../dispatcher-context.ts'
-import { decryptStoredSecret } from '../sources/signing-secret.ts'
+import { decryptStoredSecret } from '../stored-secrets.ts'
 
 /** Decrypts the value of the look-up's header; null without one. */
 export function readHeaderValue(

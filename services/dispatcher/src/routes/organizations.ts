@@ -13,7 +13,7 @@ import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-reque
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inSlot } from '../in-slot.ts'
 import { checkUrl } from '../outbound/check-url.ts'
-import { assertSecretMayTravel, decryptStoredSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
+import { assertSecretMayTravel, decryptStoredSecret, encryptGivenSecret } from '../stored-secrets.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 

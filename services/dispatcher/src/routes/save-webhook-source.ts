@@ -13,7 +13,7 @@ import {
 import { ApiError, type OperationResponse } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inTurn } from '../sources/in-turn.ts'
-import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
+import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from '../stored-secrets.ts'
 import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'

@@ -12,7 +12,7 @@ import {
 } from '@workflow-service/database'
 import { byTime, notFound, orNotFound, pageResponse, toDate } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
-import { decryptSigningSecret } from '../sources/signing-secret.ts'
+import { decryptSigningSecret } from '../stored-secrets.ts'
 import { inVerificationSlot, verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
