@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createChangeNotifier, createDatabase } from '@workflow-service/database'
 import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
-import { createFairQueue, createServiceParts } from '@workflow-service/service-kit'
+import { createServiceParts, createTurns } from '@workflow-service/service-kit'
 import { createLimiter, createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
@@ -50,7 +50,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     /** Of the requests that are answered at once. */
     shares: createOperationShares(config),
     /** Between pieces of 2 ms of the checks of an organization's rules: together half of the process's time. */
-    waitForTurn: createFairQueue(() => sleep(2)),
+    waitForTurn: createTurns(() => sleep(2)),
     /** What changed, for the pages that are open. */
     changeNotices,
     /** The pages that are open, which hear the notices of all processes. */

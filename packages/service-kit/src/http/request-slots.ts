@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { InFlightLimiter, type LimitReached, type ReleaseSlot } from '../in-flight-limiter.ts'
-import { createKeyedMutex } from '../keyed-mutex.ts'
 import { Gauge, type Registry } from '../metrics.ts'
+import { createTurns } from '../turns.ts'
 import { type ApiError, serviceUnavailable } from './errors.ts'
 import { onceClosed, responseState } from './response-state.ts'
 
@@ -46,7 +45,7 @@ export function createRequestSlots<Principal>({
   }
   const [known, unknown] = [create(perKey), create(strangers?.perKey ?? perKey)]
   const stagesOf = (principal: Principal) => (strangers?.includes(principal) ? unknown : known)
-  const waitForTurn = createFairQueue()
+  const waitForTurn = createTurns()
   const gauge: Gauge<'stage'> = new Gauge({
     name: 'http_request_slots_in_use',
     help: 'Slots of requests whose bodies are being read (reading), and of those being answered (answering).',
@@ -143,15 +142,6 @@ function giveWay(bodies: Bodies, key: string): boolean {
   const [refuseLongest] = most ?? []
   refuseLongest?.()
   return refuseLongest !== undefined
-}
-
-/**
- * Returns a function that resolves in the order of its calls, for each key at most once in the time that `wait` takes:
- * by default a turn of the event loop.
- */
-export function createFairQueue(wait: () => Promise<void> = () => nextTurn()): (key: string) => Promise<void> {
-  const runExclusive = createKeyedMutex()
-  return (key) => runExclusive(key, wait)
 }
 
 /** What refuses a request that gets no slot: 503. */

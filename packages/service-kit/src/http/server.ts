@@ -8,10 +8,10 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { createTurns } from '../turns.ts'
 import { responseState, onceClosed } from './response-state.ts'
 import { ApiError, serviceUnavailable, toErrorResponse, writeError } from './errors.ts'
 import { newRequestId, requestIdFrom } from './request-id.ts'
-import { createFairQueue } from './request-slots.ts'
 import { closeUnreadResponses, UNREAD_LIMITS, type UnreadLimits } from './unread-responses.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
 
@@ -209,7 +209,7 @@ function closeAfterEarlyResponse(req: IncomingMessage, res: ServerResponse): voi
   }
 }
 
-const waitForTurn = createFairQueue()
+const waitForTurn = createTurns()
 
 /**
  * Reads and drops the rest of a body, at most about so many bytes of it: one chunk in a turn of the event loop for all

@@ -11,7 +11,7 @@ import {
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import type { JsonValue, Rule, Rules } from '@workflow-service/rules'
 import { BUILTIN } from '../agent-settings.ts'
-import { createFairQueue } from '@workflow-service/service-kit'
+import { createTurns } from '@workflow-service/service-kit'
 import type { AgentRun } from '../agent.ts'
 import { fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
@@ -27,7 +27,7 @@ import { toContextValue, toRuleFields } from './rule-fields.ts'
 const CONTEXT_MAX_LEVELS = 500
 
 /** Parsing goes on for 2 ms at a time. */
-const waitForTurn = createFairQueue()
+const waitForTurn = createTurns()
 
 /**
  * Reads and compiles the workflow's rules; undefined if it has none.
