@@ -1,5 +1,5 @@
 import { RULES_FILE_NAME, RULES_MAX_BYTES } from '@workflow-service/contract'
-import { column, type Db, type RowOfStatement, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, type RowOfStatement, runStatement, statement, type Transaction } from '../connection/index.ts'
 
 const LIST_FILES = statement('workflows/list-workflow-files', {
   id: column.uuid,
@@ -44,4 +44,13 @@ export async function readWorkflowTexts(db: Db, organizationId: string, workflow
 export async function readWorkflowFile(db: Db, organizationId: string, workflowId: string, fileId: string) {
   const { rows } = await runStatement(db, READ_FILE, [organizationId, workflowId, fileId])
   return rows[0]?.content
+}
+
+/** Returns the bytes of all files of a workflow. */
+export async function countFileBytes(tx: Transaction, workflowId: string): Promise<number> {
+  const { rows } = await tx.query<{ bytes: number }>(
+    'SELECT coalesce(sum(octet_length(content)), 0)::float8 AS bytes FROM files WHERE workflow_id = $1',
+    [workflowId],
+  )
+  return rows[0]!.bytes
 }

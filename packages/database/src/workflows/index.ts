@@ -2,6 +2,7 @@
 export * from './auto-run-schedule.ts'
 export * from './files.ts'
 export * from './models.ts'
+export * from './purge-workflows.ts'
 export { readWorkflowDetail } from './workflow-detail.ts'
 export * from './workflow-edits.ts'
 export * from './workflow-parts.ts'

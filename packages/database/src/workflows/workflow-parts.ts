@@ -23,10 +23,10 @@ import {
   type Viewer,
   viewerOf,
 } from '../organizations/index.ts'
+import { countFileBytes } from './files.ts'
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
 import {
   assertUnchangedSince,
-  countFileBytes,
   editBesideWorkflow,
   EditRefused,
   editWorkflow,
