@@ -1,5 +1,6 @@
 import { RULES_FILE_NAME, RULES_MAX_BYTES } from '@workflow-service/contract'
 import { column, type Db, type RowOfStatement, runStatement, statement, type Transaction } from '../connection/index.ts'
+import { IS_BUILTIN } from './models.ts'
 
 const LIST_FILES = statement('workflows/list-workflow-files', {
   id: column.uuid,
@@ -25,12 +26,12 @@ const READ_WORKFLOW_TEXTS = statement(
     description: column.text(),
     /** The `rules.yaml`; null if it has none. Of one larger than RULES_MAX_BYTES, the beginning that shows it. */
     rules: column.text().orNull,
-    /** Whether the built-in agent executes its runs, by its own model or the default that runners recorded. */
+    /** Whether the built-in agent executes its runs. */
     is_builtin: column.boolean,
     /** That of the trigger that the API fires; empty without one. */
     input_message: column.text(),
   },
-  { RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
+  { IS_BUILTIN, RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
 )
 
 export type WorkflowTexts = RowOfStatement<typeof READ_WORKFLOW_TEXTS>

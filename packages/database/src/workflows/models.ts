@@ -24,6 +24,9 @@ export async function readDefaultModel(db: Db): Promise<string> {
   return rows[0]?.name ?? 'builtin'
 }
 
+/** SQL: whether the built-in agent executes the runs of `workflow`, by its own model or the default of the runners. */
+export const IS_BUILTIN = `coalesce(workflow.model, (SELECT name FROM models WHERE is_default), 'builtin') = 'builtin'`
+
 /** Replaces what the runners offer by the settings of this one. */
 export async function recordModels(db: Db, models: readonly OfferedModel[]): Promise<void> {
   await inTransaction(db, async (client) => {

@@ -2,6 +2,7 @@ import { RULES_FILE_NAME, type WorkflowRowOut } from '@workflow-service/contract
 import { column, type Db, runStatement, statement } from '../connection/index.ts'
 import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import type { WorkflowTexts } from './files.ts'
+import { IS_BUILTIN } from './models.ts'
 import { listWorkflows, type WorkflowQuery } from './workflows.ts'
 
 const READ_ROWS = statement(
@@ -40,8 +41,6 @@ export async function findWorkflowRows(
 }
 
 const MAX_MENTIONING = 100
-/** As `readWorkflowTexts` has it. */
-const IS_BUILTIN = `coalesce(workflow.model, (SELECT name FROM models WHERE is_default), 'builtin') = 'builtin'`
 
 /**
  * The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, or with a model in

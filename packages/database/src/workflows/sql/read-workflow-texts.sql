@@ -2,7 +2,7 @@
 --   hand: for the runner, as list-workflow-files.
 -- Parameters: $1 organization, $2 workflows. Rows: one for each that exists, by name.
 SELECT workflow.id, workflow.name, workflow.description, left(file.content, :RULES_READ_LENGTH) AS rules,
-  COALESCE(workflow.model, (SELECT name FROM models WHERE is_default), 'builtin') = 'builtin' AS is_builtin,
+  :IS_BUILTIN AS is_builtin,
   COALESCE((SELECT input_message FROM triggers WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
     ORDER BY created_at, id LIMIT 1), '') AS input_message
 FROM workflows AS workflow
