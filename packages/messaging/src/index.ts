@@ -5,5 +5,6 @@
  */
 export { connectRabbitMq } from './connect-rabbitmq.ts'
 export { createInProcessQueue } from './in-process-queue.ts'
+export { openSessionQueue, type ServiceOverrides } from './open-session-queue.ts'
 export { createSessionNotifier } from './session-notifier.ts'
 export type * from './session-queue.ts'

@@ -1,5 +1,4 @@
 import type { SessionMessage, SessionsMessage } from '@workflow-service/contract'
-import type { Logger } from '@workflow-service/service-kit'
 
 /** `confirmed`: a queue has the message. `failed`: the message may not have arrived. */
 export type PublishOutcome = 'confirmed' | 'failed'
@@ -65,11 +64,4 @@ export interface SessionQueue {
   ping(): Promise<void>
   /** Closes all consumers, then the connections. */
   close(): Promise<void>
-}
-
-/** Parts of a service that a test, or a program that runs all services in one process, provides itself. */
-export interface ServiceOverrides {
-  /** The caller closes it. */
-  sessionQueue?: SessionQueue
-  logger?: Logger
 }

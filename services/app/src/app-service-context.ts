@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createChangeNotifier, createDatabase } from '@workflow-service/database'
-import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
+import { createSessionNotifier, openSessionQueue, type ServiceOverrides } from '@workflow-service/messaging'
 import { createServiceParts, createTurns } from '@workflow-service/service-kit'
 import { createLimiter, createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
@@ -20,9 +20,12 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
   const parts = await createServiceParts('app', config, overrides.logger)
   const { logger, metrics, tracing } = parts
   const db = createDatabase(parts.database)
-  const sessionQueue =
-    overrides.sessionQueue ??
-    connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
+  const sessionQueue = openSessionQueue(overrides, {
+    url: config.amqpUrl,
+    queueType: config.amqpQueueType,
+    connectionName: 'app',
+    logger,
+  })
   const sessionNotifier = createSessionNotifier({ sessionQueue, tracing })
   const limitStore = { url: config.rateLimitStoreUrl, logger }
   const signInLimits = createSignInLimits(limitStore)
@@ -58,7 +61,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     /** Closes every connection and sends what is still pending. */
     close: async () => {
       await sessionNotifier.close()
-      if (!overrides.sessionQueue) await sessionQueue.close()
+      await sessionQueue.close()
       await eventStreams.close()
       signInLimits.close()
       mailLimiter.close()

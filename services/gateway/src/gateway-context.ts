@@ -7,7 +7,7 @@ import {
   type SqlDatabase,
   stopReportingGauges,
 } from '@workflow-service/database'
-import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
+import { createSessionNotifier, openSessionQueue, type ServiceOverrides } from '@workflow-service/messaging'
 import {
   createServiceParts,
   describeError,
@@ -40,16 +40,13 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
   const db: SqlDatabase = createDatabase(parts.database)
   const runWaits = createRunWaits(db, logger)
   const gatewayMetrics = createGatewayMetrics(metrics, () => runWaits.size)
-  const sessionQueue =
-    overrides.sessionQueue ??
-    connectRabbitMq({
-      url: config.amqpUrl,
-      queueType: config.amqpQueueType,
-      connectionName: 'gateway',
-      logger,
-      onState: (_role, state) => gatewayMetrics.brokerUp.set(state === 'up' ? 1 : 0),
-    })
-  if (overrides.sessionQueue) gatewayMetrics.brokerUp.set(1)
+  const sessionQueue = openSessionQueue(overrides, {
+    url: config.amqpUrl,
+    queueType: config.amqpQueueType,
+    connectionName: 'gateway',
+    logger,
+    onState: (_role, state) => gatewayMetrics.brokerUp.set(state === 'up' ? 1 : 0),
+  })
   const owner = randomUUID()
   registerSystemMetrics(metrics, {
     isReporter: () => isGaugeReporter(db, owner),
@@ -106,7 +103,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     /** Closes every connection and writes what is still pending. */
     close: async () => {
       await sessionNotifier.close()
-      if (!overrides.sessionQueue) await sessionQueue.close()
+      await sessionQueue.close()
       rateLimits.close()
       await apiKeyUsage.write().catch((error: unknown) => {
         logger.warn({ task: 'write when API keys were last used', error: describeError(error) }, 'task.failed')

@@ -9,8 +9,8 @@ import {
   measureBacklog,
   stopReportingGauges,
 } from '@workflow-service/database'
-import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import { createServiceParts, type Logger, registerSystemMetrics, withTimeout } from '@workflow-service/service-kit'
+import { openSessionQueue, type ServiceOverrides } from '@workflow-service/messaging'
+import { createServiceParts, registerSystemMetrics, withTimeout } from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
 import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
@@ -49,10 +49,7 @@ export type RunnerTiming = Readonly<typeof DEFAULT_TIMING>
 const CLOSE_MS = 2_000
 
 /** Replacements for tests, and for a process that runs several services. */
-export interface RunnerOverrides {
-  /** The caller closes it. */
-  sessionQueue?: SessionQueue
-  logger?: Logger
+export interface RunnerOverrides extends ServiceOverrides {
   agent?: Agent
   /** A dispatcher in this process, which is called instead of DISPATCHER_URL. */
   dispatcher?: LocalDispatcher
@@ -72,19 +69,14 @@ export async function createRunnerContext(config: RunnerConfig, overrides: Runne
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, config.concurrency, activeSessions)
-  const sessionQueue =
-    overrides.sessionQueue ??
-    connectRabbitMq({
-      url: config.amqpUrl,
-      queueType: config.amqpQueueType,
-      connectionName: 'runner',
-      logger,
-      onState: (role, state) => runnerMetrics.brokerUp.set({ role }, state === 'up' ? 1 : 0),
-      onDeadLetter: (reason) => runnerMetrics.deadLetters.inc({ reason }),
-    })
-  if (overrides.sessionQueue) {
-    for (const role of ['publisher', 'consumer']) runnerMetrics.brokerUp.set({ role }, 1)
-  }
+  const sessionQueue = openSessionQueue(overrides, {
+    url: config.amqpUrl,
+    queueType: config.amqpQueueType,
+    connectionName: 'runner',
+    logger,
+    onState: (role, state) => runnerMetrics.brokerUp.set({ role }, state === 'up' ? 1 : 0),
+    onDeadLetter: (reason) => runnerMetrics.deadLetters.inc({ reason }),
+  })
   const dispatcher = createDispatcherClient({
     transport: overrides.dispatcher ? createDispatcherInProcess(overrides.dispatcher) : createDispatcherHttp(config),
     logger,
@@ -133,7 +125,7 @@ export async function createRunnerContext(config: RunnerConfig, overrides: Runne
     runnerMetrics,
     tracing,
     close: async () => {
-      if (!overrides.sessionQueue) await sessionQueue.close()
+      await sessionQueue.close()
       await dispatcher.close()
       await tracing.stop()
       await withTimeout(changeNotices.close(), CLOSE_MS).catch(() => {})
