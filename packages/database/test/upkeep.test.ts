@@ -663,6 +663,18 @@ describe('an organization whose statements fail does not hold up', () => {
     expect(await runExists(startId)).toBe(false)
   })
 
+  test('the deletion of journals for longer than 9 days', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '10 days'`)
+    const old = await endedRun(10)
+    const younger = await endedRun(8)
+    await fail('usage_hours')
+    await expect(rollUpUsage(db)).rejects.toThrow(startable.organizationId)
+    await expect(rollUpUsage(db)).rejects.toThrow(startable.organizationId)
+    await rollUpUsage(db)
+    await deleteAll(upkeep.deleteOldJournals, 1)
+    expect([await countSteps(old.startId), await countSteps(younger.startId)]).toEqual([0, 1])
+  })
+
   test('the deletion of the workflows of the others', async () => {
     await db.pool.query(
       'UPDATE workflows SET deleted_at = now() - make_interval(mins => (organization_id = $1)::int)',

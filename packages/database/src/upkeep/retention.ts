@@ -11,7 +11,7 @@ import {
   statement,
 } from '../connection/index.ts'
 import { COUNT_STEP_ROWS, firstIdAt, MAX_STEP_ROWS } from '../organizations/index.ts'
-import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
+import { COUNTED_UNTIL, FIRST_UNFINISHED_HOUR, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
 
 const DAY_MS = 86_400_000
 
@@ -68,9 +68,9 @@ export const deleteOldRuns = deletionOf('upkeep/delete-old-runs', {
 })
 
 /**
- * Up to the first hour that may be counted again: the deletion of journals does not return to the runs that it passed.
+ * Up to the first hour that is not finished: the deletion of journals does not return to the runs that it passed.
  */
-const JOURNAL_LIMIT = `least(${limitOf('$1')}, (SELECT min(hour) FROM ${HOURS_COUNTED_AGAIN} AS counted_again))`
+const JOURNAL_LIMIT = `least(${limitOf('$1')}, ${FIRST_UNFINISHED_HOUR})`
 
 /** Days for which journals are kept for a run before them: longer than one whose payload waits for an approval. */
 const HELD_DAYS = APPROVAL_DAYS + 1

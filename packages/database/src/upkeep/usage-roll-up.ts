@@ -26,10 +26,17 @@ export const COUNTED_UNTIL = `(
   FROM usage_rollups ORDER BY hour DESC LIMIT 1
 )`
 
+/** SQL for the condition that an hour is recent, and had runs that had not ended, or counts that failed. */
+const IS_UNFINISHED = `has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days'`
+
 /** SQL for the hours that may be counted again. */
-export const HOURS_COUNTED_AGAIN = `(
-  SELECT hour FROM usage_rollups WHERE has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days' OR ${HAS_FAILED}
-)`
+export const HOURS_COUNTED_AGAIN = `(SELECT hour FROM usage_rollups WHERE ${IS_UNFINISHED} OR ${HAS_FAILED})`
+
+/**
+ * SQL for the first hour that may be counted again with the journals of its runs: counts of one organization that fail
+ * for longer do not keep those of all.
+ */
+export const FIRST_UNFINISHED_HOUR = `(SELECT min(hour) FROM usage_rollups WHERE ${IS_UNFINISHED})`
 
 interface RollUpOptions {
   readonly signal?: AbortSignal
