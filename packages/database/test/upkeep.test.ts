@@ -698,6 +698,19 @@ describe('an organization whose statements fail does not hold up', () => {
   })
 })
 
+test('a deleted organization is purged, however many that cannot be were deleted before it', async () => {
+  for (let n = 1; n < 20; n += 1) await createStartable(db)
+  const locked = await db.prisma.organization.findMany()
+  const { organizationId } = await createStartable(db)
+  for (const { id } of locked) await deleteOrganization(db, operatorOf(id))
+  await deleteOrganization(db, operatorOf(organizationId))
+  using client = await beginTransaction(db.pool)
+  await client.query('SELECT FROM workflows WHERE organization_id <> $1 FOR UPDATE', [organizationId])
+  const purged = () => db.prisma.organization.findMany({ where: { purgedAt: { not: null } } })
+  for (let call = 0; call < 40 && (await purged()).length === 0; call += 1) await deleteOrganizationRows(db)
+  expect(await purged()).toMatchObject([{ id: organizationId }])
+})
+
 describe('the end of work after a restore', () => {
   test('ends what was under way at the restored moment, so that no runner does it again, and later starts run', async () => {
     const running = await start(db, startable)

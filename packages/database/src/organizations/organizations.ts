@@ -232,8 +232,8 @@ const DELETE_PEOPLE = `
   UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`
 
 /**
- * Deleted organizations that are tried in one call: the rows of one that are locked, or cannot be deleted, do not hold
- * up the others.
+ * Deleted organizations that are tried in one call, in a random order: rows that are locked, or cannot be deleted,
+ * do not hold up those of the others, however many organizations have such rows.
  */
 const MAX_TRIED = 20
 const LOCKED_PAUSE_MS = 100
@@ -248,7 +248,7 @@ const LOCKED_PAUSE_MS = 100
  */
 export async function deleteOrganizationRows(db: Database): Promise<boolean> {
   const { rows } = await db.pool.query<{ id: string }>(
-    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT $1',
+    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY random() LIMIT $1',
     [MAX_TRIED],
   )
   if (rows.length === 0) return false
