@@ -93,7 +93,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
   {
     name: 'send payloads again',
     intervalMs: 1_000,
-    statements: ['leaseResendJob', 'findAskingForApproval', 'recordResends', 'deferPausedResends', 'releaseResendJob'],
+    statements: ['leaseResendJob', 'findAskingForApproval', 'recordResends', 'deferResends', 'releaseResendJob'],
     run: sendResendJobs,
   },
   {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  deferPausedResends,
+  deferResends,
   findAskingForApproval,
   type LeasedResends,
   leaseResendJob,
@@ -88,8 +88,9 @@ async function sendJob(
       // The dispatcher sends those after it at most once, also when it is asked for them again.
       const answered = left === -1 ? results : results.slice(0, left)
       const notSent = answered.filter((result) => result === 'not_sent').length
+      const unanswered = job.next.map((each) => each.deliveryId).filter((_id, index) => results[index] === 'unanswered')
       job = await recordResends(ctx.db, leased, { sent: answered.length - notSent, notSent })
-      if (job && results.includes('paused')) job = await deferPausedResends(ctx.db, leased)
+      if (job && left !== -1) job = await deferResends(ctx.db, leased, unanswered)
       ctx.changeNotices.add(leased.organizationId, 'deliveries')
       await second
       if (performance.now() >= turnEndsMs) break

@@ -315,6 +315,28 @@ describe('Payloads that are sent again together', () => {
     await ctx.close()
   }, 60_000)
 
+  test('do not wait behind those of the same job to another source that cannot be sent for now', async () => {
+    const { pool } = data.app.db
+    const ofMissingKey = await data.saveSource({ signing_secret: 'a signing secret' })
+    const xorKeyId = 'set_byte(signing_secret, 1, get_byte(signing_secret, 1) # 1)'
+    const swapKey = () =>
+      pool.query(`UPDATE webhook_sources SET signing_secret = ${xorKeyId} WHERE id = $1`, [ofMissingKey])
+    await swapKey()
+    const ids = [await addFailed('W1', ofMissingKey), await addFailed('W2', ofMissingKey)]
+    for (const order of ['X1', 'X2']) ids.push(await addFailed(order))
+    const { body: job } = await create({ ids, per_second: 1 })
+    const ctx = await createContext()
+    const sending = sendResendJobs(ctx, AbortSignal.timeout(30_000), async () => {}, 500)
+    await data.endpoint.waitForRequests(2)
+    expect(received()).toEqual(['X1', 'X2'])
+    await swapKey()
+    expect(await untilEnded(job.id)).toMatchObject({ status: 'done', not_sent: 0, outcomes: { accepted: 4 } })
+    await sending
+    const inOrder = data.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id)
+    expect(inOrder).toEqual(['X1', 'X2', 'W1', 'W2'])
+    await ctx.close()
+  }, 60_000)
+
   test('stop when a person says so, and those that cannot be sent are counted', async () => {
     const gone = await data.saveSource()
     for (let n = 0; n < 3; n += 1) await addFailed(`S${n}`)

@@ -329,28 +329,37 @@ export async function recordResends(
 }
 
 /**
- * Puts the payloads that are left and whose sources are paused after the others: those of each source stay in order.
- * While the organization is suspended, all of them are paused. Resolves as `recordResends`.
+ * Puts the payloads that are left and whose sources are paused after the others, and before them those to the sources
+ * of `unanswered`: the payloads of each source stay in order. While the organization is suspended, all of them are
+ * paused. Resolves as `recordResends`.
  */
-export async function deferPausedResends(db: Db, { id, owner }: Lease): Promise<LeasedResends | undefined> {
+export async function deferResends(
+  db: Db,
+  { id, owner }: Lease,
+  unanswered: readonly string[],
+): Promise<LeasedResends | undefined> {
   const { rows } = await db.pool.query<LeasedResends>(
     `UPDATE resend_jobs SET delivery_ids = sorted_ids, resend_ids = sorted_resend_ids
      FROM (
-       SELECT array_agg(delivery_id ORDER BY is_paused, position) AS sorted_ids,
-         array_agg(resend_id ORDER BY is_paused, position) AS sorted_resend_ids,
+       SELECT array_agg(delivery_id ORDER BY is_paused, is_unanswered, position) AS sorted_ids,
+         array_agg(resend_id ORDER BY is_paused, is_unanswered, position) AS sorted_resend_ids,
          count(*) FILTER (WHERE position > done AND NOT is_paused) AS ready
        FROM resend_jobs AS job, unnest(delivery_ids, resend_ids) WITH ORDINALITY AS item (delivery_id, resend_id, position)
        CROSS JOIN LATERAL (
          SELECT position > done AND (EXISTS (
            SELECT FROM deliveries JOIN webhook_sources AS source ON source.id = deliveries.source_id
            WHERE deliveries.id = delivery_id AND source.paused_at IS NOT NULL
-         ) OR (SELECT is_suspended FROM organizations WHERE organizations.id = job.organization_id)) AS is_paused
+         ) OR (SELECT is_suspended FROM organizations WHERE organizations.id = job.organization_id)) AS is_paused,
+         position > done AND EXISTS (
+           SELECT FROM deliveries WHERE deliveries.id = delivery_id
+             AND source_id = ANY (ARRAY(SELECT source_id FROM deliveries WHERE id = ANY ($3::uuid[])))
+         ) AS is_unanswered
        ) AS state
        WHERE job.id = $2
      ) AS sorted
      WHERE resend_jobs.id = $2 AND lease_owner = $1 AND status = 'running'
      RETURNING ${leasedColumns('least(per_second, ready)')}`,
-    [owner, id],
+    [owner, id, unanswered],
   )
   return rows[0]
 }
