@@ -406,6 +406,28 @@ describe('a look-up with an MCP server', () => {
     expect(ended.map(({ headers }) => headers['mcp-session-id'])).toEqual(['s-1', 's-1'])
   })
 
+  test.each<[string, string, LookupHandler]>([
+    [
+      'an unknown version',
+      'initialize',
+      (request, response) => {
+        const { id } = JSON.parse(request.body) as { id: number }
+        const result = { protocolVersion: '1900-01-01', capabilities: {}, serverInfo: { name: 's', version: '1' } }
+        response.setHeader('mcp-session-id', 's-1')
+        json({ jsonrpc: '2.0', id, result })(request, response)
+      },
+    ],
+    ['an error', 'notifications/initialized', respond('', {}, 500)],
+  ])('ends its session also if it begins with %s for %s', async (_what, answered, answer) => {
+    const server = await serve((request, response) => {
+      const { method } = JSON.parse(request.body || '{}') as { method?: string }
+      return (method === answered ? answer : working)(request, response)
+    })
+    expect((await save(newId(), mcp(server.url))).status).toBe(422)
+    const ended = server.requests.filter(({ method }) => method === 'DELETE')
+    expect(ended.map(({ headers }) => headers['mcp-session-id'])).toEqual(['s-1'])
+  })
+
   test('calls no tool that it does not list', async () => {
     const server = await serve(working)
     const id = await saved(mcp(server.url))

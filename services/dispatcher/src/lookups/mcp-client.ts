@@ -82,7 +82,8 @@ async function withClient<Result>(
   let failure: unknown
   let hasEnded = false
   const fetch: FetchLike = async (target, init) => {
-    if (hasEnded || init?.signal?.aborted) throw new McpError('The connection has ended.')
+    // The SDK aborts the end of a session, too, when connecting fails.
+    if (hasEnded || (init?.signal?.aborted && init.method !== 'DELETE')) throw new McpError('The connection has ended.')
     try {
       return await request(target, init)
     } catch (error) {
