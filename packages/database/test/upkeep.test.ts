@@ -8,6 +8,7 @@ import {
   acquireWaitingSessions,
   appendSteps,
   claimDeliveries,
+  claimResend,
   createSession,
   deleteOrganization,
   deleteOrganizationRows,
@@ -41,6 +42,7 @@ import {
 } from '../src/index.ts'
 import { recordApplied } from '../src/manifest/index.ts'
 import * as upkeep from '../src/upkeep/index.ts'
+import { NOTICES_LOCK } from '../src/upkeep/notices.ts'
 import { explaining } from './support/count-reads.ts'
 import {
   ACCEPTED,
@@ -338,6 +340,21 @@ describe('old runs', () => {
     expect(await Promise.all([recorded, deleted])).toEqual([1, 'deleted'])
     const { rows } = await db.pool.query<{ text: string }>(`SELECT body ->> 'text' AS text FROM notices`)
     expect(rows).toEqual([{ text: expect.stringMatching(/ failed: The run was deleted\.$/) }])
+  })
+
+  test('that are deleted leave no payload that is sent again at the same moment', async () => {
+    const { organizationId } = startable
+    const { startId: runId, deliveryId: of } = await endedRun(0)
+    using blocker = await beginTransaction(db.pool)
+    await blocker.query(`SELECT pg_advisory_xact_lock(${NOTICES_LOCK})`, [organizationId])
+    const deleted = upkeep.deleteRun(db, runId)
+    await untilLocked(db.pool, 'pg_advisory_xact_lock')
+    const resend = { of, firstId: of, sentBy: null, sessionId: null }
+    const claimed = claimResend(db, { ...newClaim(organizationId, sourceId, { runId }), resend })
+    await Promise.race([claimed, untilLocked(db.pool, 'KEY SHARE')])
+    await blocker.query('ROLLBACK')
+    expect(await Promise.all([deleted, claimed])).toEqual(['deleted', { kind: 'earlier_deleted' }])
+    expect(await db.prisma.delivery.count()).toBe(0)
   })
 
   test('are not found any more, while their deliveries stay for admins', async () => {

@@ -64,6 +64,8 @@ export type DeliveryClaim =
   /** The id was recorded before, for any organization. */
   | { kind: 'known' }
   | { kind: 'no_source' }
+  /** What is sent again was deleted meanwhile. */
+  | { kind: 'earlier_deleted' }
   | { kind: 'lease_lost' }
   | { kind: 'organization_suspended' }
   /** The source is paused; an approval that it asks for is given. */
@@ -176,6 +178,11 @@ export async function claimResend(db: Db, request: DeliveryClaimRequest & { rese
   const { id, organizationId, sourceId, resend } = request
   const claimInTransaction = async (client: PoolClient): Promise<DeliveryClaim> => {
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${resend.firstId}`])
+    // `deleteRun` locks the run, too, before it deletes the run's deliveries: either it deletes this one with them, or
+    // the earlier one is gone here.
+    await client.query('SELECT FROM starts WHERE id = $1 FOR KEY SHARE', [request.runId])
+    const left = await client.query('SELECT FROM deliveries WHERE id IN ($1, $2)', [id, resend.of])
+    if (left.rowCount === 0) return { kind: 'earlier_deleted' }
     const timesSent = await countTimesSent({ pool: client }, resend.firstId)
     const [made] = await claimOnce({ pool: client }, [request])
     if (made!.kind !== 'claimed') return made!

@@ -87,6 +87,8 @@ async function recordAndSend(
   switch (claim.kind) {
     case 'no_source':
       throw resend ? notResendable('its webhook source is deleted') : notFound('Webhook source')
+    case 'earlier_deleted':
+      throw notFound('Delivery')
     case 'approval_required':
       throw new ApiError(
         'approval_required',
