@@ -372,8 +372,12 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   // Those that are selected.
   const boxes = page.getByRole('row', { name: /Rejected 500/ }).getByRole('checkbox', { name: /^Select \d/ })
   for (const index of [0, 1]) await boxes.nth(index).check()
+  // The preview changes nothing, so nothing is read again before it is shown.
+  const { promise: held, resolve: readOn } = Promise.withResolvers<void>()
+  await page.route('**/app/deliveries?*', (route) => held.then(() => route.fallback()))
   await page.getByRole('button', { name: 'Send selected again (2)' }).click()
   await page.getByRole('dialog', { name: 'Send 2 payloads again' }).getByRole('button', { name: 'Cancel' }).click()
+  readOn()
   await page.setViewportSize({ width: 375, height: 800 })
   // The words beside the box, which select like it.
   await page.locator('thead label').click({ position: { x: 4, y: 12 } })

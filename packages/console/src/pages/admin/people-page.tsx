@@ -200,7 +200,7 @@ function openPerson(myRole: Role, user?: AppUserOut) {
           hint={
             user
               ? 'Another role ends the person’s sign-ins.'
-              : 'You get a link to hand to the person: this service sends no mail.'
+              : 'You get a link to hand to the person: invitations are not mailed.'
           }
           {...field('role', 'Role')}
         />

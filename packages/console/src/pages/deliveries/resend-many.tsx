@@ -2,7 +2,7 @@ import { Link, type LinkProps, useNavigate } from '@tanstack/react-router'
 import type { AppResponseBody } from '@workflow-service/contract'
 import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
 import { useEffect, useRef } from 'react'
-import { invalid, mutate, newId, useRead } from '../../api/index.ts'
+import { callConfirmed, invalid, mutate, newId, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
@@ -41,7 +41,7 @@ export function useResend() {
   const navigate = useNavigate()
   return async ({ status, ...others }: Filters, ids?: readonly string[]) => {
     const matching = { ...others, ...(status && { status: Number(status) }), ...(ids && { ids: [...ids] }) }
-    const preview = await mutate('previewResends', { body: { ...matching, per_second: 1 } })
+    const preview = await callConfirmed('previewResends', { body: { ...matching, per_second: 1 } })
     const { total, sources, is_more: isMore, previewed_at: previewedAt } = preview
     const { sent = [], kept } = Object.groupBy(sources, ({ needs_approval: needs }) => (needs ? 'kept' : 'sent'))
     const counts = (of: typeof sources) => (

@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppLookupOut, AppRequest, AppResponseBody } from '@workflow-service/contract'
 import { useState } from 'react'
-import { call, invalid, mutate, newId, toList, useMe, useRead } from '../../api/index.ts'
+import { call, callConfirmed, invalid, mutate, newId, toList, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { useDeletion } from '../../components/dialog.tsx'
@@ -104,7 +104,7 @@ function Test({ lookup: { id, tools } }: { lookup: AppLookupOut }) {
       const { value, error } = parseJson(text)
       if (error) throw invalid('arguments', error)
       const body = { tool, arguments: value as Record<string, unknown> }
-      setAnswer(await mutate('testLookup', { params: { lookup_id: id }, body }))
+      setAnswer(await callConfirmed('testLookup', { params: { lookup_id: id }, body }))
     },
   })
   return (
