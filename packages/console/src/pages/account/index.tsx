@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { toList, useMe, useRead, mutate } from '../../api/index.ts'
+import { mutate, toList, useIsAdmin, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
 import { CheckboxGroup, NewPasswordField, RadioGroup, Switch, TextField } from '../../components/fields.tsx'
@@ -53,7 +53,7 @@ function MyNotices() {
 }
 
 function NoticesForm({ kinds }: { kinds: Kind[] }) {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const form = useForm({
     values: { kinds },
     save: ({ kinds: chosen }) => mutate('saveMyNotices', { body: { kinds: chosen } }),

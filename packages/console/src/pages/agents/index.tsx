@@ -1,6 +1,6 @@
 import type { AppResponseBody } from '@workflow-service/contract'
 import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { call, invalid, mutate, useMe, useRead } from '../../api/index.ts'
+import { call, invalid, mutate, useIsAdmin, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Changes } from '../../components/changes.tsx'
 import { askToConfirm, openDialog, openForm, Dialog } from '../../components/dialog.tsx'
@@ -16,7 +16,7 @@ type Version = Instructions['versions'][number]
 type ModelKey = AppResponseBody<'listModelKeys'>['data'][number]
 
 export function AgentsPage() {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   return (
     <Page title="Agents" intro="What every agent with a model follows, in all workflows of the organization.">
       <Loaded query={useRead('getInstructions')}>

@@ -12,7 +12,7 @@ import { Loaded, Notice, Section } from '../../components/page.tsx'
 import { durationText, Time } from '../../components/status-and-time.tsx'
 import { Table } from '../../components/table.tsx'
 import { CopyBox, KeyValueList, moneyText } from '../../components/values.tsx'
-import { errorText } from '../runs/run-list.tsx'
+import { errorText } from '../runs/run-text.ts'
 import { useWorkflow } from '../workflows/use-workflow.ts'
 
 type Evaluation = AppResponseBody<'listEvaluations'>['data'][number]

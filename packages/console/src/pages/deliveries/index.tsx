@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect, useEffectEvent } from 'react'
-import { newId, queryFor, useList, useMe, useRead, mutate } from '../../api/index.ts'
+import { mutate, newId, queryFor, useIsAdmin, useList, useRead } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
-import { useWorkflowName } from '../../components/combobox.tsx'
+import { useWorkflowName } from '../../components/pickers.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
@@ -342,7 +342,7 @@ function canResend({ kind, outcome, endpoint_url: url }: DeliveryDetailOut): boo
 
 /** Sends the payload again after a confirmation. */
 function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSent: (id: string) => void }) {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   if (!canResend(delivery)) return null
   const { outcome, status, source_name: name, needs_approval: needsApproval } = delivery
   if (needsApproval && !isAdmin)

@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppLookupOut, AppRequest, AppResponseBody } from '@workflow-service/contract'
 import { useState } from 'react'
-import { call, callConfirmed, invalid, mutate, newId, toList, useMe, useRead } from '../../api/index.ts'
+import { call, callConfirmed, invalid, mutate, newId, toList, useIsAdmin, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { useDeletion } from '../../components/dialog.tsx'
@@ -16,7 +16,7 @@ import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
 const KINDS = { http: 'HTTP GET', mcp: 'Model Context Protocol' } as const
 
 export function LookupsPage() {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   return (
     <ListPage
       title="Look-ups"
@@ -43,7 +43,7 @@ export function LookupsPage() {
 }
 
 export function NewLookupPage() {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   return (
     <Page
       title="New look-up"
@@ -59,7 +59,7 @@ export const LookupPage = pageOf('getLookup', LookupDetails)
 
 function LookupDetails(lookup: AppLookupOut) {
   const { id, name, kind, url, tools } = lookup
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const askToDelete = useDeletion()
   const remove = () =>
     askToDelete({

@@ -1,13 +1,13 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { OverviewOut } from '@workflow-service/contract'
-import { mutate, useMe, useRead } from '../../api/index.ts'
+import { mutate, useIsAdmin, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
 import { DAY_MS, StatusBadge, statusText, Time, useLastDay } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
-import { errorText, NO_CODE } from '../runs/run-list.tsx'
+import { errorText, NO_CODE } from '../runs/run-text.ts'
 import { LastDayChart } from '../../components/chart.tsx'
 import { countOf, DELIVERY_RESULTS } from '../../components/results.ts'
 import { moneyText } from '../../components/values.tsx'
@@ -37,7 +37,7 @@ export function OverviewPage() {
 
 /** What leads to the first own delivery, from the data. Without an action, an admin does it. */
 function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data
   const sources = useRead('listWebhookSources').data?.data
   if (!workflows || !sources) return null

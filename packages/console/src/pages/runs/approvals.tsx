@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { ApprovalOut, RunDetailOut, WaitingApprovalOut } from '@workflow-service/contract'
 import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { type ReactNode, useState } from 'react'
-import { invalid, mutate, useMe, useRead } from '../../api/index.ts'
+import { invalid, mutate, useIsAdmin, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { tellingFields } from '../../components/delivery-columns.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
@@ -25,7 +25,7 @@ export function ApprovalsPage() {
 }
 
 function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut[] }) {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const [chosen, setChosen] = useState<readonly string[]>([])
   const all = approvals.map(({ delivery_id: id }) => id)
   // One that was decided meanwhile is not chosen any more.
@@ -134,7 +134,7 @@ function WaitingPayload(props: {
 }) {
   const { approval, run, children } = props
   const { delivery_id: id, source_id: sourceId, source_name: name, payload, endpoint_url: url } = approval
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const params = { delivery_id: id }
   const ofPayload = nameOf(approval)
   const approve = () => mutate('approveDelivery', { params, body: {} })

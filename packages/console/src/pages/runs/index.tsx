@@ -2,7 +2,7 @@ import type { AppResponseBody, RunDetailOut } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract/draft-rules'
 import { whyParked } from '@workflow-service/contract/parked-run'
 import { useState } from 'react'
-import { useMe, useRead, mutate } from '../../api/index.ts'
+import { mutate, useIsAdmin, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
@@ -11,7 +11,8 @@ import { durationText, StatusBadge, Time } from '../../components/status-and-tim
 import { fileLink, linkTo, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList, LongText, moneyText, shortId } from '../../components/values.tsx'
 import { keepAsCase } from '../cases/keep-case.tsx'
-import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
+import { hasEnded, originText, runText, useRunList } from './run-list.tsx'
+import { errorText } from './run-text.ts'
 import { Approvals } from './approvals.tsx'
 import { deliveryText, Resent, Timeline } from './timeline.tsx'
 
@@ -43,7 +44,7 @@ function hasModel({ steps }: RunDetailOut): boolean {
 }
 
 function RunDetails(run: RunDetailOut) {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const { workflow, error, attempts, created_at: acceptedAt, started_at: startedAt } = run
   const [sent, another] = run.deliveries.filter(({ resend_of: of }) => of === null)
   const askToStop = () =>

@@ -7,7 +7,8 @@ import { FilterPeriod, useFilter, useFilters } from '../../components/filters.ts
 import { durationText, FullTime, StatusBadge, statusTexts } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { shortId } from '../../components/values.tsx'
-import { useWorkflowName, WorkflowPicker } from '../../components/combobox.tsx'
+import { useWorkflowName, WorkflowPicker } from '../../components/pickers.tsx'
+import { errorText, NO_CODE } from './run-text.ts'
 
 const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled')
 
@@ -22,17 +23,6 @@ export function originText({ origin, started_by: by }: Pick<RunOut, 'origin' | '
 export function runText({ started_at: start, finished_at: end }: Pick<RunOut, 'started_at' | 'finished_at'>): string {
   return start && end ? durationText(Date.parse(end) - Date.parse(start)) : ''
 }
-
-/** The words of the page for those of the API. */
-export const inWords = (text: string) =>
-  text
-    .replaceAll(/the (whole )?context/g, 'the $1text')
-    .replace('filled by name:', 'from the text it took')
-    .replace('set a model', 'ask your operator to set a model')
-/** In the address in place of the code of an error that has none. */
-export const NO_CODE = '-'
-/** The sentence of an error, without its code. */
-export const errorText = (error: string) => inWords(error.replace(/^\w+: /, ''))
 
 /** The columns of every table of runs. */
 export const RUN_COLUMNS = [

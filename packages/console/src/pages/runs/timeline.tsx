@@ -6,7 +6,7 @@ import { Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time, utcText } from '../../components/status-and-time.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { JsonView, LongText, moneyText } from '../../components/values.tsx'
-import { inWords } from './run-list.tsx'
+import { inWords } from './run-text.ts'
 
 interface TimelineEvent {
   icon: IconName

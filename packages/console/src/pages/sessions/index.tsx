@@ -11,7 +11,7 @@ import { Page, pageOf } from '../../components/page.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, shortId } from '../../components/values.tsx'
-import { WorkflowPicker } from '../../components/combobox.tsx'
+import { WorkflowPicker } from '../../components/pickers.tsx'
 import { hasEnded, RUN_COLUMNS, runLink, StopQueued } from '../runs/run-list.tsx'
 
 const STATES = { open: 'Open', closed: 'Closed' }

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { AppListedWebhookSourceOut, AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
-import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
+import { call, mutate, toList, useIsAdmin, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, useDeletion } from '../../components/dialog.tsx'
@@ -19,7 +19,7 @@ import { SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
 import { SourceForm } from './source-form.tsx'
 
 export function SourcesPage() {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const filters = useFilters('search')
   const list = toList(useRead('listWebhookSources'))
   const search = fold(filters.search ?? '')
@@ -72,7 +72,7 @@ function Last({ request }: { request: AppWebhookSourceOut['last_payload'] }) {
 }
 
 export function NewSourcePage() {
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   return (
     <Page
       title="New webhook source"
@@ -118,7 +118,7 @@ export const SourcePage = pageOf('getWebhookSource', SourceDetails)
 
 function SourceDetails(source: AppWebhookSourceOut) {
   const { id, name, last_verification: lastVerification, last_payload: lastPayload } = source
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const askToDelete = useDeletion()
   const params = { source_id: id }
   const isVerified = lastVerification?.outcome === 'accepted'
@@ -223,7 +223,7 @@ function ActionNotice(props: { kind: 'good' | 'warning' | 'danger'; action: Acti
 function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   const { id, paused_at: pausedAt, paused_by: by } = source
   const { waiting_runs: runs = 0, failing } = source.state ?? {}
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   if (pausedAt) {
     const onClick = () => mutate('resumeWebhookSource', { params: { source_id: id } })
     const resume = { label: 'Resume', variant: 'primary', onClick, done: 'Resumed. What waited is sent now.' } as const

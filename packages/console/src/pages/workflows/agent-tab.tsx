@@ -1,5 +1,5 @@
 import type { AppResponseBody, WorkflowDetailOut } from '@workflow-service/contract'
-import { mutate, useMe, useRead } from '../../api/index.ts'
+import { mutate, useIsAdmin, useRead } from '../../api/index.ts'
 import { RadioGroup, SelectField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
@@ -27,7 +27,7 @@ const MEDIA = { pdf: 'PDFs', image: 'images' }
 
 function AgentForm({ models }: { models: AppResponseBody<'listModels'>['data'] }) {
   const { id, agent } = useWorkflow()
-  const isAdmin = useMe().role !== 'member'
+  const isAdmin = useIsAdmin()
   const form = useForm({
     ...editFormOptions(agent, valuesOf, (current: WorkflowDetailOut) => current.agent),
     save: async ({ model, run_budget: ofRun, day_budget: ofDay, when_spent }, version) => {

@@ -1,6 +1,7 @@
 import { mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { Combobox, useUserOptions } from '../../components/combobox.tsx'
+import { Combobox } from '../../components/combobox.tsx'
+import { useUserOptions } from '../../components/pickers.tsx'
 import { EmptyState, Notice, Section } from '../../components/page.tsx'
 import { tryIt } from '../../components/toast.ts'
 import { useWorkflow } from './use-workflow.ts'

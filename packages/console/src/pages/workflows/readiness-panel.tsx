@@ -6,7 +6,7 @@ import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/page.tsx'
 import { fileLink, ThingLink } from '../../components/thing-link.tsx'
-import { inWords } from '../runs/run-list.tsx'
+import { inWords } from '../runs/run-text.ts'
 import { useWorkflow } from './use-workflow.ts'
 
 /** The words for each rule that is not met. */

@@ -7,7 +7,7 @@ import { Notice, Section } from '../../components/page.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { JsonView, LongText } from '../../components/values.tsx'
 import { keepAsCase } from '../cases/keep-case.tsx'
-import { errorText, inWords } from '../runs/run-list.tsx'
+import { errorText, inWords } from '../runs/run-text.ts'
 import { useWorkflow } from './use-workflow.ts'
 
 const POLL_MS = 400
