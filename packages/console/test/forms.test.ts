@@ -387,12 +387,12 @@ test('a new key says what its scopes allow, and that it needs one', async () => 
   expect(await findIssues(page)).toEqual([])
 })
 
-test('a new key whose answer was lost is not made again, and the page says that it cannot be shown any more', async () => {
+test('a new key whose response was lost is not made again, and the page says that it cannot be shown any more', async () => {
   browser.expectProblem(/ERR_FAILED/)
   const { owner, page } = await open('/keys')
   await press(page, 'New key')
   await page.getByLabel('Name').fill('Shop')
-  await loseAnswer(page, '**/app/api-keys')
+  await loseResponse(page, '**/app/api-keys')
   await press(page, 'Create key')
   await page.getByText('The server cannot be reached.').waitFor()
   await press(page, 'Create key')
