@@ -276,6 +276,14 @@ describe('time limits', () => {
     expect([ms, sent.length]).toEqual([5000, 2])
   })
 
+  test('end a wait whose every request is answered at once, and nothing is asked after it', async () => {
+    const { client, sent } = clientWith([{ body: { id: ID, status: 'queued', finished_at: null } }])
+    const { value, ms } = await onFakeClock(() => failureOf(client.runs.wait(ID, { totalTimeoutMs: 2500 })))
+    expect(value).toBeInstanceOf(TimeoutError)
+    expect(value.message).toContain('(totalTimeoutMs, 2500 ms)')
+    expect([ms, sent.length]).toEqual([2500, 3])
+  })
+
   test('of a call go before those of the client; an infinite one never ends it', async () => {
     const { client } = clientWith(['hang'], { timeoutMs: 10, totalTimeoutMs: 10 })
     const limits = { timeoutMs: Infinity, totalTimeoutMs: Infinity }

@@ -1,3 +1,4 @@
+import { TimeoutError } from './errors.ts'
 import { Page, type PagePromise, toPagePromise } from './page.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { type ApiRequest, type Fetch, type Hooks, isText, pause, type Received, sendRequest } from './send-request.ts'
@@ -144,13 +145,14 @@ export class WorkflowClient {
         const { timeoutMs, totalTimeoutMs } = limitsOf(options, call)
         const limits = { ...call, timeoutMs: timeoutMs + WAIT_SECONDS * 1000 }
         const endsAt = performance.now() + totalTimeoutMs
-        for (;;) {
+        do {
           const pauseEndsAt = Math.min(endsAt, performance.now() + MIN_WAIT_MS)
           const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, isRun, limits, undefined, endsAt)
           if (run.finished_at !== null) return run
           // A gateway that stops, or has too many requests that wait, answers at once.
           await pause(pauseEndsAt - performance.now(), call.signal)
-        }
+        } while (performance.now() < endsAt)
+        throw new TimeoutError(`The run had not ended in time (totalTimeoutMs, ${totalTimeoutMs} ms).`, { attempts: 0 })
       },
     }
     this.sessions = { get: async (id, call) => send<Session>(pathOf(id, 'sessions'), isSession, call) }
