@@ -264,6 +264,16 @@ describe('wf apply writes nothing and exits with 1', () => {
     expect(await environment.db.prisma.organization.count()).toBe(0)
   })
 
+  test.each([[''], [' '], ['\u200b'], ['x'.repeat(201)]])(
+    'when the organization of --organization is %j, which is no name',
+    async (name) => {
+      const file = await environment.writeFile('named.json', { organization: { name: 'Acme' } })
+      const applied = await wf(environment.env, ['apply', file, '--organization', name])
+      expect(applied).toMatchObject(failure('The name must have 1 to 200 characters, one of them visible.', 2))
+      expect(await environment.db.prisma.organization.count({ where: { name } })).toBe(0)
+    },
+  )
+
   test('when it needs the dispatcher and its settings are missing', async () => {
     const file = await environment.writeFile('manifest.yaml', manifest(source()))
     const message = /DISPATCHER_URL is missing.*\n.*INTERNAL_API_TOKEN is missing/

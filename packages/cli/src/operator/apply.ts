@@ -16,6 +16,7 @@ import type { OperatorContext } from '../cli-context.ts'
 import { type FileError, type ManifestFile, manifestFileError, readManifestFiles } from './manifest-file.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findOrganization } from './find.ts'
+import { toNewName } from './organizations.ts'
 import { formatEdit, formatPlan, type ThingResult, THING_NAMES } from './format-plan.ts'
 
 /** What became of a thing that the dispatcher saves. */
@@ -74,7 +75,7 @@ async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], gi
   if (!file || others.length > 0) throw new UsageError('With --organization, apply one file at a time.')
   const [byName] = await listOrganizations(ctx.db, { name: given, limit: 1 })
   const isNew = !byName && !UUID_PATTERN.test(given)
-  const { id, name } = isNew ? { id: undefined, name: given } : await findOrganization(ctx, given)
+  const { id, name } = isNew ? { id: undefined, name: toNewName(given) } : await findOrganization(ctx, given)
   const { id: _id, ...organization } = file.manifest.organization
   file.manifest.organization = { ...organization, name, ...(id && { id }) }
 }

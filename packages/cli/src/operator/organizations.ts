@@ -15,10 +15,7 @@ import { confirm } from './confirm.ts'
 import { findOrganization } from './find.ts'
 
 export async function create(ctx: OperatorContext, given: string): Promise<CommandResult> {
-  const name = given.trim()
-  if (name === '' || !isName(name) || Array.from(name).length > NAME_MAX_LENGTH) {
-    throw new UsageError(`The name must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
-  }
+  const name = toNewName(given)
   const [existing] = await listOrganizations(ctx.db, { name, limit: 1 })
   if (existing) throw new CliError(`There is an organization ${name} already (${existing.id}). Choose another name.`)
   const organization = await createOrganization(ctx.db, name)
@@ -27,6 +24,15 @@ export async function create(ctx: OperatorContext, given: string): Promise<Comma
     text: () =>
       `${name} (${organization.id}) is created. Make the link for its first owner: wf setup-link ${organization.id}\n`,
   }
+}
+
+/** @throws UsageError if it can name no organization. */
+export function toNewName(given: string): string {
+  const name = given.trim()
+  if (name === '' || !isName(name) || Array.from(name).length > NAME_MAX_LENGTH) {
+    throw new UsageError(`The name must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
+  }
+  return name
 }
 
 /** More than any installation has. */
