@@ -3,6 +3,7 @@ import {
   createDatabase,
   createOrganization,
   createUserLink,
+  deleteOrganization,
   deleteUser,
   findOneTimeLink,
   hashApiKey,
@@ -13,7 +14,7 @@ import {
   recordNotices,
   signIn,
 } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { failForOrganization, waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { failure, wf as runWf } from './support/wf.ts'
@@ -108,6 +109,20 @@ describe('wf organizations', () => {
     expect(await database.db.prisma.user.count()).toBe(0)
     expect(await operatorEvents()).toEqual([{ action: 'organization.deleted', target: 'Acme', changes: [] }])
     expect(await json('organizations', 'create', 'Acme')).toEqual({ id, name: 'Acme', suspended: false })
+  })
+
+  test('deletes it also while the rows of another deleted organization cannot be deleted', async () => {
+    const [{ id }, other] = [await create('Acme'), await create('Other')]
+    for (const each of [id, other.id]) await createRun(each, 'hello')
+    await deleteOrganization(database.db, operatorOf(other.id))
+    const mend = await failForOrganization(database.db.pool, 'workflows', other.id)
+    try {
+      const deleted = await wf('organizations', 'delete', 'Acme', '--yes')
+      expect(deleted).toMatchObject({ exitStatus: 0, stdout: `Acme (${id}) is deleted.\n` })
+      expect(await database.db.prisma.workflow.findMany()).toMatchObject([{ organizationId: other.id }])
+    } finally {
+      await mend()
+    }
   })
 })
 

@@ -81,7 +81,7 @@ export async function remove(ctx: OperatorContext, given: string, options: { yes
   await confirm(ctx, options, { what, word: name, asked: 'its name', refusal: 'Nothing was deleted.' })
   await deleteOrganization(ctx.db, operatorOf(id))
   // From here on it is gone for everyone; if this is interrupted, the application deletes the rest.
-  while (await deleteOrganizationRows(ctx.db)) continue
+  while (await deleteOrganizationRows(ctx.db, id)) continue
   return { json: toJson(organization), text: () => `${name} (${id}) is deleted.\n` }
 }
 

@@ -239,17 +239,18 @@ const MAX_TRIED = 20
 const LOCKED_PAUSE_MS = 100
 
 /**
- * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns
- * whether there may be more; if other transactions have locked all rows that are left, after a pause. Several processes
- * may call it at the same time.
+ * Deletes a batch of rows of a deleted organization, or of that with the id, and at last its users and the accounts that
+ * only it had. Returns whether there may be more; if other transactions have locked all rows that are left, after a
+ * pause. Several processes may call it at the same time.
  *
  * The row of the organization stays: the trigger of its deletion would search all deliveries. Those of its keys stay
  * without their names: API keys are never deleted.
  */
-export async function deleteOrganizationRows(db: Database): Promise<boolean> {
+export async function deleteOrganizationRows(db: Database, organizationId?: string): Promise<boolean> {
   const { rows } = await db.pool.query<{ id: string }>(
-    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY random() LIMIT $1',
-    [MAX_TRIED],
+    `SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL AND ($2::uuid IS NULL OR id = $2)
+     ORDER BY random() LIMIT $1`,
+    [MAX_TRIED, organizationId],
   )
   if (rows.length === 0) return false
   let isDeleted = false
