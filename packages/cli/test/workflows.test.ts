@@ -229,6 +229,34 @@ test('wf runs cancel ends a run, or all queued runs of a workflow or session, an
   expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
 })
 
+test('--session finds sessions of the organization only, by their beginning or by the whole id', async () => {
+  const { prisma } = environment.db
+  const own = newId()
+  await sessions('open', own)
+  const other = { id: `${own.slice(0, -1)}${own.endsWith('0') ? 1 : 0}`, organizationId: newId() }
+  await prisma.organization.create({ data: { id: other.organizationId, name: 'Other' } })
+  await prisma.session.create({ data: other })
+  try {
+    const prefix = own.slice(0, -1)
+    for (const words of [
+      ['runs', 'list'],
+      ['runs', 'cancel'],
+      ['start', ids[0], 'x'],
+    ]) {
+      expect(await run(...words, '--organization', organizationId, '--session', prefix)).toMatchObject({
+        exitStatus: 0,
+        stderr: '',
+      })
+      const message = `Error: No session has an id that begins with ${other.id}. List them with wf sessions list.\n`
+      expect(await run(...words, '--organization', organizationId, '--session', other.id)).toMatchObject(
+        failure(message),
+      )
+    }
+  } finally {
+    await prisma.organization.delete({ where: { id: other.organizationId } })
+  }
+})
+
 test('wf runs approve and wf runs decline decide on all waiting payloads, or on one; a run that does not wait is refused', async () => {
   await addRun(1, 0, 'queued', '2026-01-31T13:00:00Z')
   const runId = runIds.at(-1)!
@@ -326,7 +354,9 @@ describe('wf start', () => {
     expect(inactive).toMatchObject(failure('Report was not started. The workflow is inactive.'))
     expect(await run('start', ids[0], ' ')).toMatchObject({ exitStatus: 2 })
     expect(await run('start', ids[0], 'x'.repeat(10_001))).toMatchObject({ exitStatus: 2 })
-    expect((await run('start', ids[0], 'x', '--session', newId())).stderr).toContain('Acme has no such session.')
+    expect((await run('start', ids[0], 'x', '--session', newId())).stderr).toContain(
+      'No session has an id that begins with',
+    )
   })
 
   test('--follow shows each event until the end, and exits with 1 if the run fails', async () => {

@@ -99,7 +99,7 @@ export async function cancel(
   const opened = await openOrganization(ctx, organization)
   const organizationId = opened.organization.id
   const kind = workflow === undefined ? 'session' : 'workflow'
-  const id = (await findWorkflowId(opened, workflow)) ?? (await findId(ctx, 'session', session!))
+  const id = (await findWorkflowId(opened, workflow)) ?? (await findId(ctx, 'session', session!, organizationId))
   const viewer = { organizationId, memberId: null }
   const { cancelled, isMore } = await cancelQueuedRuns(ctx.db, viewer, { kind, id }, operatorOf(organizationId))
   return {
@@ -125,7 +125,7 @@ export async function list(ctx: OrganizationContext, options: ListOptions): Prom
   const { db, organization } = ctx
   const { status, workflow, session, search, since, until, limit } = options
   const workflowId = await findWorkflowId(ctx, workflow)
-  const sessionId = session === undefined ? undefined : await findId(ctx, 'session', session)
+  const sessionId = session === undefined ? undefined : await findId(ctx, 'session', session, ctx.organization.id)
   const filter = { status, workflowId, sessionId, since, until, limit }
   const isSearched = await needsSearch(db, organization.id, { ...filter, search })
   const found = isSearched && (await searchAllRuns(ctx, { ...filter, search }))

@@ -28,7 +28,8 @@ export async function start(
     throw new UsageError(`The text must have 1 to ${CONTEXT_MAX_LENGTH} characters of valid Unicode; it has ${length}.`)
   }
   const workflow = await findWorkflow(ctx.workflows, given)
-  const sessionId = options.session === undefined ? null : await findId(ctx, 'session', options.session)
+  const sessionId =
+    options.session === undefined ? null : await findId(ctx, 'session', options.session, organization.id)
   const runId = newId()
   const { principal } = operatorOf(organization.id)
   const outcome = await recordAppStart(db, {
