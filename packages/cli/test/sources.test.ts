@@ -411,13 +411,34 @@ const rotate = async (secretsKey: string) =>
   await wf({ ...environment.env, SECRETS_KEY: secretsKey }, ['secrets', 'rotate', '--json'])
 const newKey = () => randomBytes(32).toString('base64')
 
-test('wf secrets rotate encrypts every secret with the first key, and exits with 1 and names each source whose key is not listed', async () => {
+test('wf secrets rotate encrypts every secret with the first key, and exits with 1 and names each one whose key is not listed', async () => {
   const next = newKey()
   const failed = await rotate(next)
   expect(failed.exitStatus).toBe(1)
   expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
+  const id = newId()
+  await environment.db.pool.query(
+    `INSERT INTO model_keys (id, organization_id, model, key, last_characters, saved_by_name)
+     SELECT $1, organization_id, 'm', signing_secret, '', '' FROM webhook_sources`,
+    [id],
+  )
+  const env = { ...environment.env, SECRETS_KEY: next }
+  const { stdout } = await wf(env, ['secrets', 'rotate'])
+  expect(stdout).toMatch(
+    new RegExp(`^ORGANIZATION +KIND +ID +REASON\n.* webhook source +${sourceId} +The secret is`, 'm'),
+  )
+  expect(stdout).toMatch(
+    new RegExp(` model key +${id} +The secret is encrypted with key .*, which SECRETS_KEY does not`),
+  )
   const both = await rotate(`${next},${environment.env.SECRETS_KEY}`)
-  expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
+  const copied = {
+    organization_id: expect.any(String),
+    kind: 'model_key',
+    id,
+    reason: expect.stringContaining('damaged'),
+  }
+  expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [copied] })
+  await environment.db.pool.query('DELETE FROM model_keys')
   expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
 })
 

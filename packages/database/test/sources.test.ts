@@ -68,7 +68,14 @@ describe('rotateSecrets', () => {
     expect(await rotateSecrets(db, rotatingBox)).toEqual({
       rotated: 1,
       current: 0,
-      failed: [{ organizationId, sourceId: strange, reason: expect.stringContaining('SECRETS_KEY does not list') }],
+      failed: [
+        {
+          kind: 'webhook_source',
+          organizationId,
+          id: strange,
+          reason: expect.stringContaining('SECRETS_KEY does not list'),
+        },
+      ],
     })
     expect(await open(newBox, good)).toBe('good')
   })

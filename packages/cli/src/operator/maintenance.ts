@@ -46,9 +46,12 @@ export async function rotateAllSecrets(ctx: OperatorContext): Promise<CommandRes
     json: {
       rotated,
       current,
-      failed: failed.map(({ organizationId, sourceId, reason }) => ({
+      failed: failed.map(({ organizationId, kind, id, reason }) => ({
         organization_id: organizationId,
-        source_id: sourceId,
+        kind,
+        id,
+        // As before there were other kinds.
+        ...(kind === 'webhook_source' && { source_id: id }),
         reason,
       })),
     },
@@ -57,7 +60,8 @@ export async function rotateAllSecrets(ctx: OperatorContext): Promise<CommandRes
       if (failed.length === 0) return summary
       const columns = [
         { title: 'ORGANIZATION', value: (row: (typeof failed)[number]) => row.organizationId, cut: 'id' as const },
-        { title: 'SOURCE', value: (row: (typeof failed)[number]) => row.sourceId, cut: 'id' as const },
+        { title: 'KIND', value: (row: (typeof failed)[number]) => row.kind.replace('_', ' ') },
+        { title: 'ID', value: (row: (typeof failed)[number]) => row.id, cut: 'id' as const },
         { title: 'REASON', value: (row: (typeof failed)[number]) => row.reason },
       ]
       return `${summary}${paint(terminal, 'red', `${failed.length} could not be decrypted:`)}\n${renderTable(terminal, columns, failed, '')}`

@@ -55,7 +55,7 @@ describe('a secret box', () => {
     const sealed = old.encrypt(owner, 'kept')
     expect(() => createSecretBox([newKey]).decrypt(owner, sealed)).toThrow(
       new SecretError(
-        `The signing secret is encrypted with key ${old.keyId}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
+        `The secret is encrypted with key ${old.keyId}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
       ),
     )
     expect(Buffer.from(oldKey, 'base64').toString('hex')).not.toContain(old.keyId)

@@ -59,7 +59,7 @@ export function createSecretBox(keys: readonly string[]) {
       const decryptionKey = keyById.get(id)
       if (!decryptionKey) {
         throw new SecretError(
-          `The signing secret is encrypted with key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
+          `The secret is encrypted with key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
           { isKeyUnknown: true },
         )
       }
@@ -89,16 +89,16 @@ interface SecretRotation {
   rotated: number
   /** Already encrypted with the first key. */
   current: number
-  failed: { organizationId: string; sourceId: string; reason: string }[]
+  failed: (SecretOwner & { kind: (typeof STORED_SECRETS)[number]['kind']; reason: string })[]
 }
 
 /** Where secrets are stored. */
 const STORED_SECRETS = [
-  { table: 'webhook_sources', id: 'id', column: 'signing_secret' },
-  { table: 'lookups', id: 'id', column: 'header_value' },
-  { table: 'model_keys', id: 'id', column: 'key' },
+  { kind: 'webhook_source', table: 'webhook_sources', id: 'id', column: 'signing_secret' },
+  { kind: 'lookup', table: 'lookups', id: 'id', column: 'header_value' },
+  { kind: 'model_key', table: 'model_keys', id: 'id', column: 'key' },
   // The webhook of an organization's notices is encrypted for its organization.
-  { table: 'notice_webhooks', id: 'organization_id', column: 'signing_secret' },
+  { kind: 'notice_webhook', table: 'notice_webhooks', id: 'organization_id', column: 'signing_secret' },
 ] as const
 
 /**
@@ -116,7 +116,7 @@ export async function rotateSecrets(db: Db, box: SecretBox, options: { batchSize
 async function rotateColumn(
   db: Db,
   box: SecretBox,
-  { table, id, column, batchSize }: (typeof STORED_SECRETS)[number] & { readonly batchSize: number },
+  { kind, table, id, column, batchSize }: (typeof STORED_SECRETS)[number] & { readonly batchSize: number },
   result: SecretRotation,
 ): Promise<void> {
   let after = NIL_UUID
@@ -143,14 +143,14 @@ async function rotateColumn(
         result.rotated += changed.rowCount ?? 0
       } catch (error) {
         if (!(error instanceof SecretError)) throw error
-        result.failed.push({ organizationId: owner.organizationId, sourceId: owner.id, reason: error.message })
+        result.failed.push({ kind, ...owner, reason: error.message })
       }
     }
     if (page.rows.length < batchSize) return
   }
 }
 
-const DAMAGED = 'The stored signing secret is damaged or belongs to another source: enter it again.'
+const DAMAGED = 'The stored secret is damaged, or was copied from elsewhere: enter it again.'
 
 function additionalData({ organizationId, id }: SecretOwner): Buffer {
   return Buffer.from(`webhook-signing-secret:${organizationId.toLowerCase()}:${id.toLowerCase()}`, 'utf8')
