@@ -208,6 +208,8 @@ workflows:
     await environment.apply({ organization: { name: 'Acme' }, workflows: [{ id: newId(), name: 'A' }] })
     const refused = await exportManifest('Acme', '--portable')
     expect(refused).toMatchObject({ ...failure('several are named "A"'), stdout: '' })
+    const one = await exportManifest('--organization', 'Acme', '--portable', '--workflow', 'B')
+    expect(one).toMatchObject({ exitStatus: 0, stdout: expect.stringContaining('name: B') })
   })
 
   test('keeps every digit of the numbers in filters', async () => {

@@ -57,7 +57,7 @@ export async function writeManifest(
     const { rows } = await client.query<Manifest['organization']>(SELECT_ORGANIZATION, [organizationId, workflowId])
     const [organization] = rows
     if (!organization) return false
-    if (isPortable) await assertNamesAreUnique(client, organizationId)
+    if (isPortable && workflowId === undefined) await assertNamesAreUnique(client, organizationId)
     const shown = isPortable ? withoutIdsAndTimes : <Entry extends object>(entry: Entry) => entry
     const writer = createManifestWriter(format, write, isPortable)
     const read = createReader(client)
