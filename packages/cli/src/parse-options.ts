@@ -1,4 +1,4 @@
-import { UUID_PATTERN } from '@workflow-service/contract/enumerations'
+import { DELIVERY_OUTCOMES, UUID_PATTERN } from '@workflow-service/contract/enumerations'
 import { InvalidArgumentError } from 'commander'
 import { UsageError } from './cli-error.ts'
 
@@ -96,27 +96,41 @@ export function parseList<Value extends string>(values: readonly Value[]): (text
   }
 }
 
-export const RESEND_FIELDS = [
-  'source',
-  'workflow',
-  'outcome',
-  'status',
-  'search',
-  'since',
-  'until',
-  'attention',
-] as const
-type Conditions = Partial<Record<(typeof RESEND_FIELDS)[number], string>>
+function parseChoice<Value extends string>(values: readonly Value[]): (text: string) => Value {
+  return (text) => {
+    const value = values.find((each) => each === text)
+    if (value === undefined) throw new InvalidArgumentError(`It must be one of ${values.join(', ')}.`)
+    return value
+  }
+}
+
+function parseStatus(text: string): number {
+  if (!/^\d{3}$/.test(text)) throw new InvalidArgumentError('It must be a number such as 500.')
+  return Number(text)
+}
+
+/** What each field of a condition is read as. */
+const CONDITIONS = {
+  source: String,
+  workflow: String,
+  outcome: parseChoice(DELIVERY_OUTCOMES),
+  status: parseStatus,
+  search: String,
+  since: parseTime,
+  until: parseTime,
+  attention: (text: string) => parseChoice(['yes', 'no'])(text) === 'yes',
+}
+type Field = keyof typeof CONDITIONS
+/** The values of `wf deliveries resend --where`. */
+export type Conditions = { readonly [Name in Field]?: ReturnType<(typeof CONDITIONS)[Name]> }
 
 /** @throws InvalidArgumentError */
 export function parseCondition(text: string, earlier: Conditions | undefined): Conditions {
-  const [, name, value = ''] = /^(\w+)=(.*)$/s.exec(text) ?? []
-  const field = RESEND_FIELDS.find((each) => each === name)
+  const [, name = '', value = ''] = /^(\w+)=(.*)$/s.exec(text) ?? []
   // An empty search, such as that of an unset variable, would match everything.
-  if (!field || value.trim() === '')
-    throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
+  if (!Object.hasOwn(CONDITIONS, name) || value.trim() === '')
+    throw new InvalidArgumentError(`It must be FIELD=VALUE with ${Object.keys(CONDITIONS).join(', ')}.`)
+  const field = name as Field
   if (earlier?.[field] !== undefined) throw new InvalidArgumentError(`${field} is given twice.`)
-  // Thrown later, its message would not be printed.
-  if (field === 'since' || field === 'until') parseTime(value)
-  return { ...earlier, [field]: value }
+  return { ...earlier, [field]: CONDITIONS[field](value) }
 }

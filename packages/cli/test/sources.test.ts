@@ -393,7 +393,11 @@ test('wf deliveries resend shows what would be sent, and starts a job for what m
   expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)
   expect(await resend('--where', 'since=later')).toMatchObject(failure('It must be a time', 2))
   expect(await resend('--where', 'search=')).toMatchObject(failure('It must be FIELD=VALUE', 2))
-  expect(await resend('--where', 'attention=true')).toMatchObject(failure('attention is yes or no'))
+  for (const wrong of ['attention=true', 'outcome=lost', 'status=5']) {
+    expect(await resend('--where', wrong)).toMatchObject(failure(`argument '${wrong}' is invalid. It must be`, 2))
+  }
+  const period = ['--where', 'since=1h', '--where', 'until=2h']
+  expect(await resend(...period)).toMatchObject(failure(/must be before .* nothing is in between/, 2))
   await environment.db.pool.query(
     `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
        SELECT gen_random_uuid(), organization_id, id, 'payload', 'refused', '{}', 'r'

@@ -1,4 +1,3 @@
-import { DELIVERY_OUTCOMES, type DeliveryOutcome } from '@workflow-service/contract'
 import {
   createResendJob,
   findResendJob,
@@ -10,13 +9,11 @@ import {
 import type { OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { CommandResult } from '../command-result.ts'
-import { parseTime, type RESEND_FIELDS } from '../parse-options.ts'
+import { checkPeriod, type Conditions } from '../parse-options.ts'
 import { findSource, findWorkflowId } from './find.ts'
 
-type Condition = (typeof RESEND_FIELDS)[number]
-
 interface ResendOptions {
-  where?: Partial<Record<Condition, string>>
+  where?: Conditions
   rate: number
   id?: string
   dryRun?: boolean
@@ -29,22 +26,13 @@ export async function resend(
   const { db, organization } = ctx
   if (Object.keys(where).length === 0)
     throw new CliError('Name at least one condition, such as --where outcome=rejected.')
-  const { outcome, status, search, since, until, attention } = where
-  if (outcome !== undefined && !DELIVERY_OUTCOMES.some((each) => each === outcome)) {
-    throw new CliError(`An outcome is one of ${DELIVERY_OUTCOMES.join(', ')}.`)
-  }
-  if (status !== undefined && !/^\d{3}$/.test(status)) throw new CliError('A status is a number such as 500.')
-  if (attention !== undefined && attention !== 'yes' && attention !== 'no')
-    throw new CliError('attention is yes or no.')
+  checkPeriod(where)
+  const { source, workflow, attention: needsAttention, ...conditions } = where
   const filter: ResendFilter = {
-    sourceId: where.source === undefined ? undefined : (await findSource(ctx, where.source)).id,
-    workflowId: await findWorkflowId(ctx, where.workflow),
-    outcome: outcome as DeliveryOutcome | undefined,
-    status: status === undefined ? undefined : Number(status),
-    search,
-    since: since === undefined ? undefined : parseTime(since),
-    until: until === undefined ? undefined : parseTime(until),
-    needsAttention: attention === undefined ? undefined : attention === 'yes',
+    ...conditions,
+    sourceId: source === undefined ? undefined : (await findSource(ctx, source)).id,
+    workflowId: await findWorkflowId(ctx, workflow),
+    needsAttention,
   }
   const viewer = { organizationId: organization.id, memberId: null }
   const preview = await previewResends(db, viewer, filter)
