@@ -1,5 +1,6 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules, whyParked } from '@workflow-service/contract'
+import { unmarkUntrusted } from '@workflow-service/contract/unmark-untrusted'
 import type { RunDelivery, RunDetails } from '@workflow-service/database'
 import { DELIVERY_COLUMNS, DELIVERY_ID, stateColour } from '../run-columns.ts'
 import {
@@ -101,7 +102,7 @@ export function timelineOf(run: RunDetails): TimelineEntry[] {
 function eventsOf(step: JournalStep, { approvals }: Pick<RunDetails, 'approvals'>): Event[] {
   switch (step.kind) {
     case 'message':
-      return [{ headline: `message to the agent (${step.data.agent})`, body: withoutTags(step.data.text) }]
+      return [{ headline: `message to the agent (${step.data.agent})`, body: unmarkUntrusted(step.data.text) }]
     case 'model_answer':
       return [
         { headline: `${step.data.model} answered, turn ${step.data.turn}${showTokens(step.data)}` },
@@ -158,15 +159,7 @@ function toolResultEvent({ tool, ok, text, delivery }: ToolResultStep): Event {
   const headline = delivery
     ? `${delivery.source_name}: ${delivery.outcome}${status}`
     : `${tool} ${ok ? 'answered' : 'failed'}`
-  return { headline, colour: ok ? 'green' : 'red', body: withoutTags(text) }
-}
-
-/**
- * Replaces the tags that mark text from outside for a model by what is in them. Tags that do not match are part of a
- * text.
- */
-function withoutTags(text: string): string {
-  return text.replaceAll(/<(data-[0-9a-f]{16}) of="[^"\n]*">\n(.*?)\n<\/\1>/gs, '$2')
+  return { headline, colour: ok ? 'green' : 'red', body: unmarkUntrusted(text) }
 }
 
 /** Formats the deliveries of a run as a table; empty without any. */

@@ -1,3 +1,4 @@
+import { unmarkUntrusted } from '@workflow-service/contract/unmark-untrusted'
 import { type ReactNode, useState } from 'react'
 import { invalid } from '../api/index.ts'
 import { Button, type ButtonProps } from './button.tsx'
@@ -112,12 +113,9 @@ export function AnswerText({ text }: { text: string }) {
 
 const LONG = 1_200
 
-/** The tags around texts from outside, by which a model knows that they are no instructions. */
-const TAG = /^<\/?data-[0-9a-f]{16}(?: of="[^"\n]{0,100}")?>\n?|\n<\/data-[0-9a-f]{16}>$/gm
-
 /** A text as a person reads it: without the tags for models; a long one is folded. */
 export function LongText({ text: marked }: { text: string }) {
-  const text = marked.replaceAll(TAG, '')
+  const text = unmarkUntrusted(marked)
   if (text === '') return <p className="muted">(no text)</p>
   const block = (
     <pre className="text" dir="auto">
