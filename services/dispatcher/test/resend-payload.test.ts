@@ -412,6 +412,42 @@ describe('a connection that the service cannot open', () => {
     expect((await sendAt(id)).body.outcome).toBe('refused')
   })
 
+  test('is 503 also when the claim is gone already, as after a removal whose answer was lost', async () => {
+    const { promise, resolve } = Promise.withResolvers<OutboundResult>()
+    sendRequest.mockReturnValueOnce(promise)
+    const id = newId()
+    const call = sendAt(id, short.url)
+    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
+    await dispatcher.db.prisma.delivery.delete({ where: { id } })
+    resolve(shortage)
+    expect(await call).toMatchObject(unavailable)
+    expect((await sendAt(id)).body.outcome).toBe('accepted')
+  })
+
+  test('leaves the outcome to another dispatcher that has claimed the id anew meanwhile, and sends it', async () => {
+    const [delayed, answer] = [Promise.withResolvers<OutboundResult>(), Promise.withResolvers<void>()]
+    sendRequest.mockReturnValueOnce(delayed.promise)
+    const id = newId()
+    const call = sendAt(id, short.url)
+    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
+    await dispatcher.db.prisma.delivery.delete({ where: { id } })
+    // The time of the record is in milliseconds.
+    await sleep(5)
+    dispatcher.endpoint.answerWith(async () => {
+      await answer.promise
+      return { status: 204 }
+    })
+    const sending = sendAt(id)
+    while (dispatcher.endpoint.requests.length === 0) await new Promise(setImmediate)
+    delayed.resolve(shortage)
+    const { status } = await call
+    answer.resolve()
+    expect((await sending).body.outcome).toBe('accepted')
+    expect(status).toBe(503)
+    expect((await dispatcher.db.prisma.delivery.findUnique({ where: { id } }))?.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
   test('is 503 for a save, and not a failed verification', async () => {
     sendRequest.mockResolvedValueOnce(shortage)
     const id = newId()

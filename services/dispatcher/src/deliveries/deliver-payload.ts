@@ -208,8 +208,11 @@ async function removeClaim(ctx: DispatcherContext, claimed: DeliveryOut, { messa
   const giveUpAtMs = performance.now() + ctx.deliveryDeadlineMs
   for (;;) {
     try {
-      if (!(await removeUnsentDelivery(ctx.db, claimed))) return
-      break
+      if (await removeUnsentDelivery(ctx.db, claimed)) break
+      // An earlier attempt may have removed it, although its answer was lost, and another process claimed the id since.
+      const state = await findDeliveryState(ctx.db, claimed.id)
+      if (state?.delivery.created_at !== claimed.created_at) break
+      return
     } catch (error) {
       if (!isDatabaseUnavailable(error) || performance.now() > giveUpAtMs) throw error
     }
