@@ -1,12 +1,5 @@
 import { type IncomingHttpHeaders, request as httpRequest } from 'node:http'
-import {
-  connect as netConnect,
-  isIP,
-  type LookupFunction,
-  type Socket,
-  SocketAddress,
-  type TcpNetConnectOpts,
-} from 'node:net'
+import { connect as netConnect, isIP, type Socket, SocketAddress, type TcpNetConnectOpts } from 'node:net'
 import { connect as tlsConnect, type SecureContext, type TLSSocket } from 'node:tls'
 import { type EgressProxy, toAuthority } from './egress-proxy.ts'
 import { ownAddressError } from './find-address-error.ts'
@@ -29,10 +22,10 @@ const MAX_ADDRESSES = 8
 export type Connect = (options: TcpNetConnectOpts) => Socket
 
 /**
- * Connects to one of `addresses`, which must have been checked. The name is not looked up again, and the address of the
- * peer is compared with the checked ones before a byte is written. A connection whose two ends have the same address
- * stays on this machine: it is refused unless the address is in `allowed`. Resolves to the outcome of the request if
- * there is no connection; after an abort, to either.
+ * Connects to the first of `addresses` that accepts; they must have been checked. The name is not looked up again, and
+ * the address of the peer is compared with the checked ones before a byte is written. A connection whose two ends have
+ * the same address stays on this machine: it is refused unless the address is in `allowed`. Resolves to the outcome of
+ * the request if there is no connection; after an abort, to either.
  */
 export function openConnection(
   addresses: readonly string[],
@@ -42,28 +35,37 @@ export function openConnection(
   connect: Connect = netConnect,
 ): Promise<Socket | UnansweredOutcome> {
   const checked = new Set(addresses.map(toCanonical))
-  const candidates = addresses.slice(0, MAX_ADDRESSES).map((address) => ({ address, family: isIP(address) }))
-  const lookup: LookupFunction = (_name, _options, callback) => callback(null, candidates)
-  const [only] = candidates
-  const target =
-    candidates.length === 1 && only !== undefined
-      ? { host: only.address }
-      : {
-          // Node tries several addresses only if they come from a look-up of a name.
-          host: 'checked.invalid',
-          lookup,
-          autoSelectFamily: true,
-          autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
-        }
-  return new Promise((resolve) => {
-    const socket = destroyOnAbort(connect({ ...target, port, noDelay: true }), signal)
-    socket.once('error', (error) => resolve(toConnectOutcome(error)))
+  const { promise, resolve } = Promise.withResolvers<Socket | UnansweredOutcome>()
+  const untried = addresses.slice(0, MAX_ADDRESSES)
+  const opening = new Set<Socket>()
+  const errors: Error[] = []
+  let timer: ReturnType<typeof setTimeout> | undefined
+  // Not `autoSelectFamily` of Node, which gives an address up when it tries the next one.
+  const tryNext = (): void => {
+    clearTimeout(timer)
+    const host = untried.shift()
+    if (host === undefined && opening.size === 0) resolve(toConnectOutcome(new AggregateError(errors)))
+    if (host === undefined || signal.aborted) return
+    const socket = destroyOnAbort(connect({ host, port, noDelay: true }), signal)
+    opening.add(socket)
+    socket.once('error', (error) => {
+      opening.delete(socket)
+      errors.push(error)
+      tryNext()
+    })
     socket.once('connect', () => {
+      clearTimeout(timer)
+      untried.length = 0
+      opening.delete(socket)
+      for (const other of opening) other.destroy()
       const error = findConnectionError(socket, checked, allowed)
       if (error) socket.destroy()
       resolve(error ?? socket)
     })
-  })
+    if (untried.length > 0) timer = setTimeout(tryNext, NEXT_ADDRESS_AFTER_MS)
+  }
+  tryNext()
+  return promise
 }
 
 function findConnectionError(

@@ -202,7 +202,7 @@ const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {
 function readError(error: unknown): { code: string; syscall: string | undefined } {
   const { code, syscall, errors } = toFields(error)
   if (Array.isArray(errors) && errors.length > 0) {
-    // Several addresses were tried: the last error counts, but a real one before our own time-out.
+    // Several addresses were tried: the last error counts, but any other before a time-out.
     const tried = errors.map((inner: unknown) => readError(inner))
     return tried.findLast((inner) => inner.code !== 'ETIMEDOUT') ?? { code: 'ETIMEDOUT', syscall: undefined }
   }

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { connect as netConnect, Socket } from 'node:net'
 import type { TcpNetConnectOpts } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import type { CustomerEndpoint } from '@workflow-service/testkit'
@@ -54,13 +56,21 @@ function recordConnects(): { connect: (options: TcpNetConnectOpts) => Socket; ta
   return {
     targets,
     connect(options) {
-      if (options.lookup === undefined) targets.push(options.host ?? '')
-      options.lookup?.(options.host ?? '', { all: true }, (_, found) => {
-        for (const each of [found].flat()) targets.push(typeof each === 'string' ? each : each.address)
-      })
+      targets.push(options.host ?? '')
       return new Socket().destroy(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }))
     },
   }
+}
+
+/** A `connect` that never gets an answer, except from `accepting`, where the endpoint of the test listens. */
+function hang(accepting?: string): { connect: (options: TcpNetConnectOpts) => Socket; opened: Map<string, Socket> } {
+  const opened = new Map<string, Socket>()
+  const connect = (options: TcpNetConnectOpts): Socket => {
+    const socket = options.host === accepting ? netConnect({ ...options, host: '127.0.0.1' }) : new Socket()
+    opened.set(options.host ?? '', socket)
+    return socket
+  }
+  return { connect, opened }
 }
 
 describe('an address in the URL', () => {
@@ -126,6 +136,57 @@ describe('a name', () => {
     expect(await post('HOOKS.example.com')).toMatchObject(ok)
     expect(endpoint.connections).toBe(1)
     expect(endpoint.requests.map(({ headers }) => headers.host)).toEqual([`hooks.example.com:${endpoint.port}`])
+  })
+})
+
+describe('a name whose first address is slow to accept the connection', () => {
+  /** A server in a thread of its own, whose queue of connections is full until the thread goes on after 700 ms. */
+  const SLOW_SERVER = `
+    const { parentPort } = require('node:worker_threads')
+    const server = require('node:http').createServer((_request, response) => response.end('ok'))
+    server.listen({ host: '127.0.0.2', port: 0, backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)
+    })`
+
+  test('is still connected to there when its other address refuses', async () => {
+    zone = zoneOf({ 'hooks.example.com': ['127.0.0.2', '127.0.0.3'] })
+    const slow = new Worker(SLOW_SERVER, { eval: true })
+    const [port] = (await once(slow, 'message')) as [number]
+    const queued = [0, 1].map(() => netConnect({ host: '127.0.0.2', port }))
+    await Promise.all(queued.map((socket) => once(socket, 'connect')))
+    const send = createSendRequest({ allowedSubnets: loopback, resolver })
+    const result = await send(request(`http://hooks.example.com:${port}/hook`))
+    for (const socket of queued) socket.destroy()
+    await slow.terminate()
+    expect(result).toMatchObject(ok)
+  })
+})
+
+describe('attempts at several addresses', () => {
+  const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.1', '127.0.0.4']
+  beforeEach(() => {
+    zone = zoneOf({ 'hooks.example.com': addresses })
+  })
+
+  test('end with the first connection: the others are closed, and no further address is tried', async () => {
+    const { connect, opened } = hang('127.0.0.1')
+    let closed: boolean[] = []
+    endpoint.answerWith(() => {
+      closed = [...opened.values()].map(({ destroyed }) => destroyed)
+      return { status: 204 }
+    })
+    expect(await post('hooks.example.com', { connect })).toMatchObject({ kind: 'answered', status: 204 })
+    expect([...opened.keys()]).toEqual(addresses.slice(0, 3))
+    expect(closed).toEqual([true, true, false])
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('end with the deadline of the request, and are all closed', async () => {
+    const { connect, opened } = hang()
+    const result = await post('hooks.example.com', { connect, deadlineMs: 700 })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect' })
+    expect([...opened.values()].map(({ destroyed }) => destroyed)).toEqual([true, true])
   })
 })
 
