@@ -136,6 +136,16 @@ describe('the dispatcher client', () => {
     expect(new Set(requests.map(({ path, text }) => JSON.stringify([path, text]))).size).toBe(1)
   })
 
+  test.each([400, 404, 409, 422])(
+    'repeats the delivery after the %i of a proxy before the dispatcher',
+    async (status) => {
+      const page = { status, body: '<html>' }
+      const { result } = await deliver(page, page, respond(200, accepted))
+      expect(await result).toMatchObject({ outcome: 'accepted' })
+      expect(readResponse({ status, body: undefined })).toMatchObject({ repeat: 'invalid' })
+    },
+  )
+
   test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)

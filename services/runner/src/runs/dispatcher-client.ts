@@ -32,6 +32,9 @@ const LOG_WAITING_AFTER_MS = 10_000
 /** Invalid responses to one call before the attempt at the run fails. */
 const MAX_INVALID_RESPONSES = 10
 
+/** With the code of a dispatcher, they say that nothing was sent. */
+const REFUSALS = [400, 404, 409, 422]
+
 /** What became of a payload. */
 export type DispatcherResult =
   | PayloadResult
@@ -192,6 +195,8 @@ export function readResponse({ status, body, journal: written }: DispatcherRespo
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const { code = '', message: explanation = 'no reason given', details } = error ?? {}
   const reason = `The dispatcher answered ${status} ${code}: ${explanation}`
+  // Of a proxy before the dispatcher: an earlier call with this id may have sent the payload.
+  if (code === '' && REFUSALS.includes(status)) return { repeat: 'invalid', reason }
   switch (status) {
     case 404:
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
