@@ -17,6 +17,7 @@ import {
   type InternalResponse,
   PAYLOAD,
   refusal,
+  sendAll,
   sourceIn,
   sourcePath,
   testEnv,
@@ -83,16 +84,30 @@ describe('while the database is unavailable', () => {
     expect(endpoint.requests).toHaveLength(2)
   })
 
-  test('a claim that PostgreSQL makes after its caller was answered 503 is removed; a repeated call sends it', async () => {
-    const id = newId()
+  test('claims that PostgreSQL makes after their callers were answered 503 are removed; a repeated call sends each', async () => {
+    const ids = [newId(), newId()]
+    // The first removal fails, as while PostgreSQL is still busy with what has waited for it.
+    await db.pool.query(`CREATE SEQUENCE removals;
+      CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('removals') = 1 THEN RAISE EXCEPTION 'busy' USING ERRCODE = '57014'; END IF;
+        RETURN OLD;
+      END $$;
+      CREATE TRIGGER fail_once BEFORE DELETE ON deliveries FOR EACH ROW EXECUTE FUNCTION fail_once()`)
     const { rows } = await db.pool.query<{ pid: number }>(
       `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'dispatcher%'`,
     )
     for (const { pid } of rows) process.kill(pid, 'SIGSTOP')
-    const refused = send(id).finally(() => rows.forEach(({ pid }) => process.kill(pid, 'SIGCONT')))
-    expect(await refused).toMatchObject(refusal(503, 'service_unavailable'))
-    expect(await waitUntil(async () => (await send(id)).body.outcome, { timeoutMs: 50_000 })).toBe('accepted')
-    expect(endpoint.requests).toHaveLength(1)
+    const body = { organization_id: organizationId, source_id: sourceId, payload: PAYLOAD }
+    const together = ids.map((delivery_id) => ({ delivery_id, body }))
+    const refused = sendAll(dispatcher.url, together).finally(() =>
+      rows.forEach(({ pid }) => process.kill(pid, 'SIGCONT')),
+    )
+    expect(await refused).toMatchObject(
+      ids.map(() => ({ status: 503, body: { error: { code: 'service_unavailable' } } })),
+    )
+    const outcomes = ids.map((id) => waitUntil(async () => (await send(id)).body.outcome, { timeoutMs: 50_000 }))
+    expect(await Promise.all(outcomes)).toEqual(['accepted', 'accepted'])
+    expect(endpoint.requests).toHaveLength(2)
   })
 
   test('a payload that waited too long for others is answered 503 and not recorded; a repeated call sends it', async () => {

@@ -239,9 +239,9 @@ const MAX_TRIED = 20
 const LOCKED_PAUSE_MS = 100
 
 /**
- * Deletes a batch of rows of a deleted organization, or of that with the id, and at last its users and the accounts that
- * only it had. Returns whether there may be more; if other transactions have locked all rows that are left, after a
- * pause. Several processes may call it at the same time.
+ * Deletes a batch of rows of a deleted organization, or of that with the id, and at last its users and the accounts
+ * that only it had. Returns whether there may be more; if other transactions have locked all rows that are left, after
+ * a pause. Several processes may call it at the same time.
  *
  * The row of the organization stays: the trigger of its deletion would search all deliveries. Those of its keys stay
  * without their names: API keys are never deleted.

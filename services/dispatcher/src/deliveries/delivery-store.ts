@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   claimDeliveries,
   claimResend,
@@ -5,13 +6,15 @@ import {
   type DeliveryClaim,
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
+  isDatabaseUnavailable,
   isStatementError,
   recordOutcomes,
   recordRunOutcomes,
   removeUnsentDelivery,
   type RunOutcomeRecord,
 } from '@workflow-service/database'
-import { batchCalls, InFlightLimiter, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
+import { backoff, batchCalls, InFlightLimiter, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
+import { DELIVERY_DEADLINE_MS } from './deadlines.ts'
 
 /**
  * The writes of every delivery. Concurrent writes share one statement and one commit, except the claim of a resend.
@@ -80,16 +83,33 @@ export function createDeliveryStore(db: Db) {
   }
 }
 
-/** Removes claims whose callers were answered 503 before they were made, so that their ids can be claimed anew. */
+/**
+ * Removes claims whose callers were answered 503 before they were made, so that their ids can be claimed anew. Repeats
+ * it while the database is unavailable, until the claims become `unknown`.
+ */
 async function removeClaims(
   db: Db,
   requests: readonly DeliveryClaimRequest[],
   claims: readonly DeliveryClaim[],
 ): Promise<void> {
-  for (const [index, { organizationId, id }] of requests.entries()) {
+  const nextDelayMs = backoff({ firstMs: 50, maxMs: 1_000 })
+  const giveUpAtMs = performance.now() + DELIVERY_DEADLINE_MS
+  let left = requests.flatMap(({ organizationId, id }, index) => {
     const claim = claims[index]!
-    if (claim.kind !== 'claimed') continue
-    await removeUnsentDelivery(db, { organization_id: organizationId, id, created_at: claim.createdAt.toISOString() })
+    const isClaimed = claim.kind === 'claimed'
+    return isClaimed ? [{ organization_id: organizationId, id, created_at: claim.createdAt.toISOString() }] : []
+  })
+  for (;;) {
+    const failed: typeof left = []
+    for (const claim of left) {
+      if (performance.now() > giveUpAtMs) return
+      await removeUnsentDelivery(db, claim).catch((error: unknown) => {
+        if (isDatabaseUnavailable(error)) failed.push(claim)
+      })
+    }
+    left = failed
+    if (left.length === 0) return
+    await sleep(nextDelayMs(), undefined, { ref: false })
   }
 }
 
