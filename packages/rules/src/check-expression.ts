@@ -224,7 +224,7 @@ function fits(func: CelFunc, target: CelType | undefined, args: readonly CelType
 
 /**
  * Whether a comparison is of values that can be equal, as the types of CEL have it: `yes(fields.vip) == "yes"` is false
- * and `!=` is true whatever the context says. True for other calls.
+ * and `!=` is true for every context. True for other calls.
  */
 function isComparableCall(name: string, [left = DYN, right = DYN]: readonly CelType[]): boolean {
   if (name === '@in' && right.kind === 'list') return isComparable(left, right.element)

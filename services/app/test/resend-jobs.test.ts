@@ -38,6 +38,16 @@ const addFailed = (order: string, id = sourceId, resendOf?: string) =>
     ...(resendOf !== undefined && { resendOf }),
   })
 
+/** Saves a source whose secret cannot be decrypted until `swapKey` is called. */
+async function saveOfMissingKey() {
+  const id = await data.saveSource({ signing_secret: 'a signing secret' })
+  const xorKeyId = 'set_byte(signing_secret, 1, get_byte(signing_secret, 1) # 1)'
+  const swapKey = () =>
+    data.app.db.pool.query(`UPDATE webhook_sources SET signing_secret = ${xorKeyId} WHERE id = $1`, [id])
+  await swapKey()
+  return { id, swapKey }
+}
+
 const create = async (body: object, person: 'owner' | 'admin' | 'member' = 'admin') =>
   await data.call(person, 'createResendJob', { body: { id: newId(), per_second: 100, ...body } })
 
@@ -292,18 +302,15 @@ describe('Payloads that are sent again together', () => {
   })
 
   test('do not wait behind jobs whose payloads cannot be sent for now, such as those with a secret of a missing key', async () => {
-    const { pool } = data.app.db
-    const ofMissingKey = await data.saveSource({ signing_secret: 'a signing secret' })
-    const xorKeyId = 'set_byte(signing_secret, 1, get_byte(signing_secret, 1) # 1)'
-    const swapKey = () =>
-      pool.query(`UPDATE webhook_sources SET signing_secret = ${xorKeyId} WHERE id = $1`, [ofMissingKey])
-    await swapKey()
+    const { id: ofMissingKey, swapKey } = await saveOfMissingKey()
     // As many as a process sends at once.
     const waiting: string[] = []
     for (const order of ['W1', 'W2', 'W3', 'W4'])
       waiting.push((await create({ ids: [await addFailed(order, ofMissingKey)] })).body.id)
     const { body: later } = await create({ ids: [await addFailed('X1')] })
-    await pool.query(`UPDATE resend_jobs SET created_at = now() - interval '1 hour' WHERE id = ANY ($1)`, [waiting])
+    await data.app.db.pool.query(`UPDATE resend_jobs SET created_at = now() - interval '1 hour' WHERE id = ANY ($1)`, [
+      waiting,
+    ])
     const ctx = await createContext()
     const sending = sendResendJobs(ctx, AbortSignal.timeout(50_000), async () => {}, 500)
     expect(await untilEnded(later.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
@@ -316,12 +323,7 @@ describe('Payloads that are sent again together', () => {
   }, 60_000)
 
   test('do not wait behind those of the same job to another source that cannot be sent for now', async () => {
-    const { pool } = data.app.db
-    const ofMissingKey = await data.saveSource({ signing_secret: 'a signing secret' })
-    const xorKeyId = 'set_byte(signing_secret, 1, get_byte(signing_secret, 1) # 1)'
-    const swapKey = () =>
-      pool.query(`UPDATE webhook_sources SET signing_secret = ${xorKeyId} WHERE id = $1`, [ofMissingKey])
-    await swapKey()
+    const { id: ofMissingKey, swapKey } = await saveOfMissingKey()
     const ids = [await addFailed('W1', ofMissingKey), await addFailed('W2', ofMissingKey)]
     for (const order of ['X1', 'X2']) ids.push(await addFailed(order))
     const { body: job } = await create({ ids, per_second: 1 })

@@ -369,6 +369,16 @@ describe('a connection that the service cannot open', () => {
   })
   beforeEach(() => void sendRequest.mockClear())
 
+  /** Sends a payload as far as its claim; `resolve` gives the result of its request. */
+  async function beginSending() {
+    const { promise, resolve } = Promise.withResolvers<OutboundResult>()
+    sendRequest.mockReturnValueOnce(promise)
+    const id = newId()
+    const call = sendAt(id, short.url)
+    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
+    return { id, call, resolve }
+  }
+
   test('is 503 without a trace, and the same id is sent later, by any dispatcher', async () => {
     sendRequest.mockResolvedValueOnce(shortage)
     const id = newId()
@@ -400,11 +410,7 @@ describe('a connection that the service cannot open', () => {
   })
 
   test('that became unknown meanwhile is recorded as refused, because it was not sent', async () => {
-    const { promise, resolve } = Promise.withResolvers<OutboundResult>()
-    sendRequest.mockReturnValueOnce(promise)
-    const id = newId()
-    const call = sendAt(id, short.url)
-    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
+    const { id, call, resolve } = await beginSending()
     const change = { outcome: 'unknown', finishedAt: new Date() }
     await dispatcher.db.prisma.delivery.update({ where: { id }, data: change })
     resolve(shortage)
@@ -413,11 +419,7 @@ describe('a connection that the service cannot open', () => {
   })
 
   test('is 503 also when the claim is gone already, as after a removal whose answer was lost', async () => {
-    const { promise, resolve } = Promise.withResolvers<OutboundResult>()
-    sendRequest.mockReturnValueOnce(promise)
-    const id = newId()
-    const call = sendAt(id, short.url)
-    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
+    const { id, call, resolve } = await beginSending()
     await dispatcher.db.prisma.delivery.delete({ where: { id } })
     resolve(shortage)
     expect(await call).toMatchObject(unavailable)
@@ -425,21 +427,18 @@ describe('a connection that the service cannot open', () => {
   })
 
   test('leaves the outcome to another dispatcher that has claimed the id anew meanwhile, and sends it', async () => {
-    const [delayed, answer] = [Promise.withResolvers<OutboundResult>(), Promise.withResolvers<void>()]
-    sendRequest.mockReturnValueOnce(delayed.promise)
-    const id = newId()
-    const call = sendAt(id, short.url)
-    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
-    await dispatcher.db.prisma.delivery.delete({ where: { id } })
+    const { id, call, resolve } = await beginSending()
+    const { createdAt } = await dispatcher.db.prisma.delivery.delete({ where: { id } })
     // The time of the record is in milliseconds.
-    await sleep(5)
+    while (Date.now() <= createdAt.getTime()) await new Promise(setImmediate)
+    const answer = Promise.withResolvers<void>()
     dispatcher.endpoint.answerWith(async () => {
       await answer.promise
       return { status: 204 }
     })
     const sending = sendAt(id)
     while (dispatcher.endpoint.requests.length === 0) await new Promise(setImmediate)
-    delayed.resolve(shortage)
+    resolve(shortage)
     const { status } = await call
     answer.resolve()
     expect((await sending).body.outcome).toBe('accepted')
