@@ -43,7 +43,8 @@ import {
 import { recordApplied } from '../src/manifest/index.ts'
 import * as upkeep from '../src/upkeep/index.ts'
 import { NOTICES_LOCK } from '../src/upkeep/notices.ts'
-import { explaining } from './support/count-reads.ts'
+import { countPeriod } from '../src/upkeep/usage-count.ts'
+import { explaining, readsOf } from './support/count-reads.ts'
 import {
   ACCEPTED,
   ACQUIRE_ALL,
@@ -255,6 +256,36 @@ describe('old runs', () => {
     )
     const counted = { starts: { succeeded: 10_501 }, deliveries: { accepted: 10_501 } }
     expect((await rollUp('workflow')).days).toMatchObject([counted])
+  })
+
+  test('are each looked up once for their deliveries, also with a plan of emptied tables', async () => {
+    await db.pool.query('VACUUM ANALYZE starts, deliveries')
+    const { organizationId } = startable
+    const period = { organizationId, since: new Date(0), until: new Date(Date.now() + 86_400_000) }
+    const insertDeliveries = (runId: string, from: string) =>
+      db.pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
+         SELECT gen_random_uuid(), $1, $2, 'payload', 'accepted', 200, '{}', ${runId}, now(), now() FROM ${from}`,
+        [organizationId, sourceId],
+      )
+    await insertDeliveries('NULL', 'generate_series(1, 10)')
+    const client = await db.pool.connect()
+    try {
+      const count = () => readsOf(client, ['starts'], (on) => countPeriod(on, period))
+      await count()
+      await start(db, startable)
+      await db.pool.query(
+        `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at)
+         SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, status,
+           created_at FROM starts, generate_series(1, 499) AS n`,
+      )
+      await insertDeliveries('id', 'starts')
+      const { result, reads } = await count()
+      expect(result).toContainEqual(expect.objectContaining({ kind: 'workflow', measure: 'deliveries', count: 500 }))
+      expect(reads[0]!.rows).toBeLessThan(2_000)
+    } finally {
+      client.release()
+    }
   })
 
   test('are not looked for, hour by hour, while there is no organization', async () => {

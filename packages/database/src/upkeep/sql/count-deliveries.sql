@@ -9,7 +9,9 @@ WITH batch AS MATERIALIZED (
 counted AS (
   SELECT thing.kind, thing_id, 'deliveries' AS measure, outcome AS label, 1 AS count, 0 AS sum_ms, 0 AS tokens,
     0 AS cost
-  FROM batch LEFT JOIN starts AS start ON start.id = batch.run_id
+  FROM batch
+  -- LIMIT: with a plan of emptied tables, a join would compare each with each.
+  LEFT JOIN LATERAL (SELECT workflow_id, api_key_id FROM starts WHERE id = batch.run_id LIMIT 1) AS start ON true
   CROSS JOIN LATERAL (
     VALUES ('organization', NULL), ('workflow', workflow_id), ('api_key', api_key_id), ('webhook_source', $7)
   ) AS thing (kind, thing_id)
