@@ -295,15 +295,24 @@ async function save(
 function toJson({ organization, users, apiKeys, sources, lookups, workflows, sessions, overwrites }: Applied): object {
   return {
     organization_id: organization.id,
-    organization,
-    users,
-    api_keys: apiKeys,
+    organization: toThingJson(organization),
+    users: users.map(toThingJson).map(withoutName),
+    api_keys: apiKeys.map(toThingJson),
     webhook_sources: sources,
     lookups,
-    workflows,
-    sessions,
+    workflows: workflows.map(toThingJson),
+    sessions: sessions.map(toThingJson).map(withoutName),
     overwrites: overwrites.map(toEditJson),
   }
+}
+
+function toThingJson({ kind: _kind, kept: _kept, ...json }: PlannedThing) {
+  return json
+}
+
+/** Users and sessions are named by their address and id. */
+function withoutName({ name: _name, ...json }: { readonly name: string }): object {
+  return json
 }
 
 /** The results of what the dispatcher saves, and the keys that are shown this once. */

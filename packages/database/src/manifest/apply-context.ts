@@ -53,9 +53,8 @@ export function toThing(
 }
 
 /** What one part of the manifest results in. Nothing is written before all parts are planned without a violation. */
-export interface Plan<Result> {
-  readonly result: Result
-  readonly things: readonly PlannedThing[]
+export interface Plan<Thing extends PlannedThing = PlannedThing> {
+  readonly things: readonly Thing[]
   /** Absent for what the dispatcher saves. */
   write?(): Promise<void>
 }
@@ -108,8 +107,8 @@ export function toTime(text: string | undefined): Date | undefined {
 }
 
 /** A thing, and its row as it is to be stored. */
-export interface PlannedRow {
-  readonly thing: PlannedThing
+export interface PlannedRow<Thing extends PlannedThing = PlannedThing> {
+  readonly thing: Thing
   readonly row: object
 }
 

@@ -11,8 +11,6 @@ import {
   findByEmail,
   FOREIGN_ID,
   lowerCaseId,
-  type ManifestChange,
-  type ManifestOutcome,
   type Plan,
   type PlannedThing,
   reportRepeatedIds,
@@ -25,25 +23,27 @@ import { type PlannedLookup, type PlannedWebhookSource, planLookups, planWebhook
 import { type AppliedWorkflow, planWorkflows, toMicros, toMoney } from './plan-workflows.ts'
 import { writePlanned } from './write-rows.ts'
 
-interface Applied {
-  id: string
-  outcome: ManifestOutcome
-  changes: readonly ManifestChange[]
+interface AppliedUser extends PlannedThing {
+  readonly email: string
+}
+
+interface AppliedSession extends PlannedThing {
+  readonly open: boolean
 }
 
 /** The result of applying a manifest. Its webhook sources and look-ups are planned here; the dispatcher saves them. */
 export interface AppliedManifest {
-  organization: Applied & { name: string }
-  users: (Applied & { email: string })[]
-  apiKeys: AppliedApiKey[]
-  webhookSources: PlannedWebhookSource[]
-  lookups: PlannedLookup[]
-  workflows: AppliedWorkflow[]
-  sessions: (Applied & { open: boolean })[]
+  readonly organization: PlannedThing
+  readonly users: readonly AppliedUser[]
+  readonly apiKeys: readonly AppliedApiKey[]
+  readonly webhookSources: readonly PlannedWebhookSource[]
+  readonly lookups: readonly PlannedLookup[]
+  readonly workflows: readonly AppliedWorkflow[]
+  readonly sessions: readonly AppliedSession[]
   /** All of these, in this order. */
-  things: PlannedThing[]
+  readonly things: readonly PlannedThing[]
   /** What people changed in the application since the last apply, and this one overwrites. */
-  overwrites: PersonEdit[]
+  readonly overwrites: readonly PersonEdit[]
 }
 
 /** Applying would overwrite what people changed in the application, and nothing was written. */
@@ -123,7 +123,7 @@ async function applyManifest(
   const apiKeys = await planApiKeys(ctx)
   const webhookSources = await planWebhookSources(ctx)
   const lookups = await planLookups(ctx)
-  const workflows = await planWorkflows(ctx, users.result, webhookSources.sourceIdByName)
+  const workflows = await planWorkflows(ctx, users.things, webhookSources.sourceIdByName)
   const sessions = await planSessions(ctx)
   if (errors.length > 0) return undefined
   const plans = [organization, users, apiKeys, webhookSources, lookups, workflows, sessions]
@@ -139,13 +139,13 @@ async function applyManifest(
   )
   await recordApplied(ctx.client, ctx.organizationId, settled)
   return {
-    organization: organization.result,
-    users: users.result,
-    apiKeys: apiKeys.result,
-    webhookSources: webhookSources.result,
-    lookups: lookups.result,
-    workflows: workflows.result,
-    sessions: sessions.result,
+    organization: organization.things[0]!,
+    users: users.things,
+    apiKeys: apiKeys.things,
+    webhookSources: webhookSources.things,
+    lookups: lookups.things,
+    workflows: workflows.things,
+    sessions: sessions.things,
     things,
     overwrites: changed.flatMap(({ id }) => edits.get(id) ?? []),
   }
@@ -160,7 +160,7 @@ interface StoredOrganization {
   readonly isPurged: boolean
 }
 
-async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest['organization']>> {
+async function planOrganization(ctx: ApplyContext): Promise<Plan> {
   const { client, organizationId: id, now } = ctx
   const {
     name,
@@ -194,12 +194,10 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   const wanted = { name, suspended, instructions: text, month_budget: monthBudget, offered_models: offered }
   const kept = absentFields(ctx.manifest.organization, 'instructions', 'month_budget', 'offered_models')
   const thing = toThing({ kind: 'organization', id, name, kept }, stored ? changesBetween(stored, wanted) : undefined)
-  const { outcome, changes } = thing
   return {
-    result: { id, name, outcome, changes },
     things: [thing],
     write: async () => {
-      if (outcome === 'unchanged') return
+      if (thing.outcome === 'unchanged') return
       await client.query(
         `INSERT INTO organizations (id, name, is_suspended, month_budget, offered_models, created_at, updated_at)
          VALUES ($1, $2, $3, $6, coalesce($7::text[], '{}'), $4, $4)
@@ -220,7 +218,7 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
 /** What no manifest has of a user. */
 const USER_FIELDS_KEPT = ['role', 'is_deactivated']
 
-async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users']>> {
+async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedUser>> {
   const { client, organizationId } = ctx
   const entries = ctx.manifest.users ?? []
   const derivedIds = entries.map(({ email }) => deriveId('user', organizationId, email))
@@ -241,11 +239,11 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
       { kind: 'user', id, name: email, kept: USER_FIELDS_KEPT },
       stored && changesBetween(stored, { id, ...wanted }),
     )
-    return { thing, row: { id, organization_id: organizationId, email_key: emailKeyOf(email), ...wanted } }
+    const row = { id, organization_id: organizationId, email_key: emailKeyOf(email), ...wanted }
+    return { thing: { ...thing, email }, row }
   })
   const things = planned.map(({ thing }) => thing)
   return {
-    result: things.map(({ id, name: email, outcome, changes }) => ({ id, email, outcome, changes })),
     things,
     write: async () => {
       if (things.every(({ outcome }) => outcome === 'unchanged')) return
@@ -256,7 +254,7 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
   }
 }
 
-async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['sessions']>> {
+async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedSession>> {
   const { client, organizationId, now } = ctx
   const wanted = (ctx.manifest.sessions ?? []).map(({ id, open }, index) => ({
     id: lowerCaseId(id) ?? deriveId('session', organizationId, index),
@@ -275,11 +273,10 @@ async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['se
     const isOpen = open ?? row?.is_open ?? true
     const kept = open === undefined ? ['opened', 'closed'] : []
     const changes = row && changesBetween({ open: row.is_open }, { open: isOpen })
-    const thing = toThing({ kind: 'session', id, name: id, kept }, changes)
+    const thing = { ...toThing({ kind: 'session', id, name: id, kept }, changes), open: isOpen }
     return { thing, row: { id, organization_id: organizationId, is_open: isOpen, closed_at: isOpen ? null : now } }
   })
   return {
-    result: planned.map(({ row, thing: { id, outcome, changes } }) => ({ id, open: row.is_open, outcome, changes })),
     things: planned.map(({ thing }) => thing),
     write: () => writePlanned(client, 'sessions', planned),
   }

@@ -5,24 +5,19 @@ import {
   absentFields,
   type ApplyContext,
   changesBetween,
-  type ManifestChange,
-  type ManifestOutcome,
   type Plan,
   type PlannedRow,
+  type PlannedThing,
   toThing,
 } from './apply-context.ts'
 import { writePlanned } from './write-rows.ts'
 
 /** An API key of a manifest. `key` is set only when it was just created or is given in the manifest. */
-export interface AppliedApiKey {
-  id: string
-  name: string
-  prefix: string
-  key?: string
-  scopes: Scope[]
-  revoked: boolean
-  outcome: ManifestOutcome
-  changes: readonly ManifestChange[]
+export interface AppliedApiKey extends PlannedThing {
+  readonly prefix: string
+  readonly key?: string
+  readonly scopes: readonly Scope[]
+  readonly revoked: boolean
 }
 
 interface StoredKey {
@@ -39,7 +34,7 @@ interface StoredKey {
  * Plans the API keys, identified by their names: a given key replaces the stored one, a new name without a key gets a
  * new key.
  */
-export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey[]>> {
+export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey>> {
   const { client, organizationId } = ctx
   const entries = ctx.manifest.api_keys ?? []
   const prefixes = entries.map(({ key }) => key && prefixOfApiKey(key))
@@ -61,7 +56,6 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
     (column) => `${column} = CASE WHEN api_keys.key_sha256 = row.key_sha256 THEN api_keys.${column} END`,
   )
   return {
-    result: planned.map(({ applied }) => applied),
     things: planned.map(({ thing }) => thing),
     write: () => writePlanned(client, 'api_keys', planned, ofSameKey),
   }
@@ -71,7 +65,7 @@ function planKey(
   { organizationId, now }: ApplyContext,
   entry: NonNullable<Manifest['api_keys']>[number],
   stored: StoredKey | undefined,
-): PlannedRow & { readonly applied: AppliedApiKey } {
+): PlannedRow<AppliedApiKey> {
   const key = entry.key ?? (stored ? undefined : createApiKey().key)
   const sha256 = key === undefined ? stored!.keySha256 : hashApiKey(key)
   const prefix = key === undefined ? stored!.prefix : prefixOfApiKey(key)!
@@ -85,12 +79,11 @@ function planKey(
   ]
   const kept = absentFields(entry, 'revoked')
   const thing = toThing({ kind: 'api_key', id: stored?.id ?? newId(), name: entry.name, kept }, changes)
-  const { id, name, outcome } = thing
+  const { id, name } = thing
   const row = { id, organization_id: organizationId, name, prefix, key_sha256: `\\x${sha256.toString('hex')}`, scopes }
   return {
-    thing,
+    thing: { ...thing, prefix, ...(key !== undefined && { key }), scopes, revoked },
     row: { ...row, revoked_at: revoked ? (revokedAt ?? now) : null },
-    applied: { id, name, prefix, ...(key !== undefined && { key }), scopes, revoked, outcome, changes: thing.changes },
   }
 }
 

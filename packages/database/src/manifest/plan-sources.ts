@@ -53,7 +53,7 @@ interface StoredLookup extends Stored, Pick<LookupIn, 'name' | 'kind' | 'url' | 
  */
 export async function planWebhookSources(
   ctx: ApplyContext,
-): Promise<Plan<PlannedWebhookSource[]> & { readonly sourceIdByName: ReadonlyMap<string, string> }> {
+): Promise<Plan<PlannedWebhookSource> & { readonly sourceIdByName: ReadonlyMap<string, string> }> {
   const { organizationId, manifest, client } = ctx
   const entries = manifest.webhook_sources ?? []
   const { rows } = await client.query<StoredSource>(
@@ -76,7 +76,7 @@ export async function planWebhookSources(
     ...[...idByName].filter(([, id]) => !planned.has(id)),
     ...webhookSources.map(({ id, name }): [string, string] => [normalizedName(name), id]),
   ])
-  return { result: webhookSources, things: webhookSources, sourceIdByName }
+  return { things: webhookSources, sourceIdByName }
 }
 
 /**
@@ -160,7 +160,7 @@ function secretChange(ctx: ApplyContext, stored: Stored, secret: string | null |
 }
 
 /** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
-export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup[]>> {
+export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup>> {
   const { organizationId, manifest, client } = ctx
   const entries = manifest.lookups ?? []
   const { rows } = await client.query<StoredLookup>(
@@ -177,7 +177,7 @@ export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup
     const thing = toThing({ kind: 'lookup', id, name: save.name, kept }, stored && lookupChanges(ctx, stored, save))
     return { ...thing, save, version: stored?.version ?? 0, after }
   })
-  return { result: lookups, things: lookups }
+  return { things: lookups }
 }
 
 function lookupChanges(ctx: ApplyContext, stored: StoredLookup, save: LookupIn): ManifestChange[] {

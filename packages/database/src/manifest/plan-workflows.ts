@@ -9,9 +9,8 @@ import {
   FOREIGN_ID,
   inListOrder,
   lowerCaseId,
-  type ManifestChange,
-  type ManifestOutcome,
   type Plan,
+  type PlannedThing,
   reportRepeatedIds,
   toThing,
   toTime,
@@ -20,13 +19,9 @@ import { planAccess, planFiles, planTriggers, type Wanted } from './plan-workflo
 import { writePlanned } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
-export interface AppliedWorkflow {
-  id: string
-  name: string
-  outcome: ManifestOutcome
-  changes: readonly ManifestChange[]
-  triggers: { id: string; name: string }[]
-  files: { id: string; path: string[]; name: string }[]
+export interface AppliedWorkflow extends PlannedThing {
+  readonly triggers: readonly { id: string; name: string }[]
+  readonly files: readonly { id: string; path: string[]; name: string }[]
 }
 
 /** The fields of rows are named like the columns, because `writePlanned` passes the rows to PostgreSQL as JSON. */
@@ -62,7 +57,7 @@ export async function planWorkflows(
   ctx: ApplyContext,
   plannedUsers: readonly { readonly id: string; readonly email: string }[],
   sourceIdByName: ReadonlyMap<string, string>,
-): Promise<Plan<AppliedWorkflow[]>> {
+): Promise<Plan<AppliedWorkflow>> {
   const wanted = (ctx.manifest.workflows ?? []).map((entry, index) => ({
     id: lowerCaseId(entry.id) ?? deriveId('workflow', ctx.organizationId, entry.name),
     path: `workflows[${index}]`,
@@ -96,15 +91,11 @@ export async function planWorkflows(
   const triggersOf = Map.groupBy(triggers.wanted, workflowIdOf)
   const filesOf = Map.groupBy(files.wanted, workflowIdOf)
   return {
-    result: things.map(({ id, name, outcome, changes }) => ({
-      id,
-      name,
-      outcome,
-      changes,
-      triggers: (triggersOf.get(id) ?? []).map((row) => ({ id: row.id, name: row.name })),
-      files: (filesOf.get(id) ?? []).map((row) => ({ id: row.id, path: row.path, name: row.name })),
+    things: things.map((thing) => ({
+      ...thing,
+      triggers: (triggersOf.get(thing.id) ?? []).map(({ id, name }) => ({ id, name })),
+      files: (filesOf.get(thing.id) ?? []).map(({ id, path, name }) => ({ id, path, name })),
     })),
-    things,
     write: async () => {
       const written = things.filter(({ outcome }) => outcome !== 'unchanged').map(({ id }) => id)
       await recordVersions(ctx.client, written, null)
