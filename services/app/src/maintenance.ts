@@ -60,7 +60,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     intervalMs: 60_000,
     statements: ['rollUpUsage'],
     run: async ({ db, logger }, signal) => {
-      const hours = await rollUpUsage(db, { signal, pace: createPace(SHARE, signal) })
+      const hours = await rollUpUsage(db, { signal, pace: createPace({ share: SHARE, signal }) })
       if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     },
   },
@@ -68,7 +68,8 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     name: 'index for the search',
     intervalMs: 10_000,
     statements: ['indexForSearch'],
-    run: async ({ db }, signal) => void (await indexForSearch(db, { signal, pace: createPace(SHARE, signal) })),
+    run: async ({ db }, signal) =>
+      void (await indexForSearch(db, { signal, pace: createPace({ share: SHARE, signal }) })),
   },
   deleting('delete the search index of deleted rows', 3_600_000, deleteOldSearchChunks),
   {

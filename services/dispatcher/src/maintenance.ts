@@ -16,7 +16,7 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
     intervalMs: 15_000,
     statements: ['wakePausedSessions'],
     // Without a pause: runs wait for it.
-    run: ({ db }, signal) => runBatches({ signal, pauseMs: 0 }, () => wakePausedSessions(db)),
+    run: ({ db }, signal) => runBatches({ signal }, () => wakePausedSessions(db)),
   },
   {
     name: 'delete old rows',

@@ -13,7 +13,7 @@ export const MAINTENANCE: readonly MaintenanceTask<GatewayContext>[] = [
     statements: ['deleteOldIdempotencyKeys'],
     // Without a pause: in the interval, a busy gateway records many batches of keys, and as many become old.
     run: ({ db }, signal) =>
-      runBatches({ signal, pauseMs: 0 }, async () => (await deleteOldIdempotencyKeys(db, BATCH_SIZE)) === BATCH_SIZE),
+      runBatches({ signal }, async () => (await deleteOldIdempotencyKeys(db, BATCH_SIZE)) === BATCH_SIZE),
   },
   {
     name: 'write when API keys were last used',
