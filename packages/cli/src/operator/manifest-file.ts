@@ -1,5 +1,5 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import { manifestErrors, toManifest } from '@workflow-service/database/manifest'
+import { manifestErrors, toManifest, toRawJson } from '@workflow-service/database/manifest'
 import { isRoundedDecimal } from '@workflow-service/rules/convert-value'
 import { type Document, isNode, LineCounter, parseDocument, visit } from 'yaml'
 import type { CliContext } from '../cli-context.ts'
@@ -143,12 +143,7 @@ export function parseManifest(
 function keepDigits(_key: unknown, value: unknown): unknown {
   if (typeof value !== 'bigint') return value
   const number = Number(value)
-  return Number.isSafeInteger(number) ? number : (JSON as unknown as RawJson).rawJSON(String(value))
-}
-
-/** `JSON.rawJSON` exists in Node 24 but not in TypeScript's library yet. */
-interface RawJson {
-  rawJSON(text: string): unknown
+  return Number.isSafeInteger(number) ? number : toRawJson(value)
 }
 
 function findLine(document: Document.Parsed, lines: LineCounter, path: string): number | undefined {

@@ -110,13 +110,13 @@ function createJsonWriter(write: WriteText): ManifestWriter {
 
 function toJson(value: object): string {
   return JSON.stringify(withoutNulls(value), (_key, item: unknown) => {
-    return typeof item === 'bigint' ? (JSON as unknown as RawJson).rawJSON(String(item)) : item
+    return typeof item === 'bigint' ? toRawJson(item) : item
   })
 }
 
-/** `JSON.rawJSON` exists in Node 24 but not in TypeScript's library yet. */
-interface RawJson {
-  rawJSON(text: string): unknown
+/** Returns what JSON.stringify writes with all digits. Node 24 has `rawJSON`, but not TypeScript's library yet. */
+export function toRawJson(number: bigint): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(String(number))
 }
 
 function withoutNulls(item: object): object {
