@@ -12,6 +12,9 @@ export function datesToIso<Out extends object>(row: RowOf<Out>): Out {
   return Object.fromEntries(entries) as Out
 }
 
+/** SQL for a time within JSON, as `toISOString` writes it. */
+export const isoTime = (time: string) => `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
 /** What one statement of the retention deletes. */
 export interface AgedBatch {
   readonly olderThanDays: number

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type Db, inTransaction } from '../connection/index.ts'
+import { type Db, inTransaction, isoTime } from '../connection/index.ts'
 import { ManifestError } from './manifest-errors.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 
@@ -167,10 +167,6 @@ const SELECT_LOOKUPS = `
     ) ELSE tools END AS tools
   FROM lookups WHERE organization_id = $1 ORDER BY name_key`
 
-/** A time as `toISOString` writes it. */
-const isoTime = (column: string) =>
-  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`
-
 const SELECT_WORKFLOWS = `
   SELECT id, name, nullif(description, '') AS description, scope, is_active,
     CASE WHEN auto_run_enabled IS NOT NULL THEN (
@@ -179,7 +175,7 @@ const SELECT_WORKFLOWS = `
       )) WHERE json_typeof(value) <> 'null'
     ) END AS auto_run,
     model, run_budget / 1e6::float8 AS run_budget, day_budget / 1e6::float8 AS day_budget,
-    nullif(when_spent, 'fail') AS when_spent, ${isoTime('created_at')}, ${isoTime('updated_at')},
+    nullif(when_spent, 'fail') AS when_spent, ${isoTime('created_at')} AS created_at, ${isoTime('updated_at')} AS updated_at,
     (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
       JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users,
     CASE WHEN NOT EXISTS (SELECT FROM triggers WHERE workflow_id = workflows.id) THEN '{}'::text[] END AS triggers
@@ -194,7 +190,7 @@ const SELECT_TRIGGERS = `
     t.filters::text AS filters, nullif(t.input_message, '') AS input_message,
     (SELECT json_agg(json_strip_nulls(json_build_object('id', s.source_id, 'name', s.name, 'type', s.type))
       ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id) AS subagent_sources,
-    ${isoTime('created_at')}
+    ${isoTime('created_at')} AS created_at
   FROM triggers t WHERE t.workflow_id = $1 ORDER BY t.created_at, t.id`
 
 const SELECT_FILES = `

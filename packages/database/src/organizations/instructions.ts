@@ -30,7 +30,7 @@ export async function readVersion(client: Queryable, organizationId: string, num
 export async function describeInstructions(db: Db, organizationId: string): Promise<InstructionsOut> {
   const versions = await queryRows<InstructionVersionOut>(
     db,
-    `SELECT number, text, saved_by_name AS saved_by, to_char(saved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS saved_at
+    `SELECT number, text, saved_by_name AS saved_by, saved_at
      FROM instructions WHERE organization_id = $1 ORDER BY number DESC LIMIT ${INSTRUCTION_VERSIONS_MAX}`,
     [organizationId],
   )

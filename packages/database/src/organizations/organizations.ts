@@ -11,6 +11,7 @@ import {
   newId,
   NIL_UUID,
   type PrismaDb,
+  queryRows,
   versionOf,
 } from '../connection/index.ts'
 import { actorOf, type AuditedBy, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
@@ -59,8 +60,7 @@ function organizationVersion({ name, month_budget, offered_models }: Organizatio
 export const CURRENCY = '(SELECT currency FROM models WHERE currency IS NOT NULL ORDER BY name LIMIT 1)'
 
 const READ_ORGANIZATION = `
-  SELECT id, name, is_suspended, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-    month_budget::float8 AS month_budget, offered_models,
+  SELECT id, name, is_suspended, created_at, month_budget::float8 AS month_budget, offered_models,
     coalesce((
       SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = '${NIL_UUID}'
         AND period = date_trunc('month', now() AT TIME ZONE 'UTC')::date
@@ -70,8 +70,8 @@ const READ_ORGANIZATION = `
 
 /** The organization, as its people see it. */
 export async function readOrganization(db: Db, id: string): Promise<AppOrganizationOut | undefined> {
-  const { rows } = await db.pool.query<Omit<AppOrganizationOut, 'version'>>(READ_ORGANIZATION, [id])
-  return rows[0] && { ...rows[0], version: organizationVersion(rows[0]) }
+  const [found] = await queryRows<Omit<AppOrganizationOut, 'version'>>(db, READ_ORGANIZATION, [id])
+  return found && { ...found, version: organizationVersion(found) }
 }
 
 /** Saves what is given of an organization, unless it was saved since `version` was read. */

@@ -4,7 +4,7 @@
  */
 import type { ApprovalOut, DeliveryDetailOut, JournalStep, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import type { Db } from '../connection/index.ts'
+import { type Db, isoTime } from '../connection/index.ts'
 import { hasStatus, startsOfStatus } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
@@ -112,7 +112,7 @@ const SESSION_COLUMNS = `id, organization_id, is_open, created_at, closed_at,
   last_start_number::float8 AS starts, last_finished_number::float8 AS finished,
   CASE WHEN lease_owner IS NOT NULL
     THEN json_build_object('owner', lease_owner, 'epoch', lease_epoch,
-      'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease`
+      'until', ${isoTime('lease_until')}) END AS lease`
 
 /** Any session; null when there is none with this id. */
 export async function showSession(db: Db, sessionId: string): Promise<SessionRow | null> {

@@ -1,5 +1,5 @@
 import type { AppListedWebhookSourceOut, AppWebhookSourceOut } from '@workflow-service/contract'
-import type { Db } from '../connection/index.ts'
+import { type Db, isoTime } from '../connection/index.ts'
 import { isDeliveryVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { readSourceState } from './source-state.ts'
 import type { SourceName } from './sources-for-agent.ts'
@@ -36,7 +36,7 @@ export async function listOpenValues(db: Db, organizationId: string) {
 /** The newest request of a kind to a source, as far as a member may see it. 100 entries of the log are read at most. */
 const lastRequest = (kind: 'verification' | 'payload') => `(
   SELECT json_build_object('id', delivery.id, 'outcome', delivery.outcome, 'reason', delivery.reason,
-    'created_at', to_char(delivery.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    'created_at', ${isoTime('delivery.created_at')})
   FROM (
     SELECT id, organization_id, kind, run_id, outcome, reason, created_at FROM deliveries
     WHERE source_id = source.id ${kind === 'verification' ? "AND kind = 'verification'" : ''}
