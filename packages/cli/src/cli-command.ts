@@ -88,12 +88,8 @@ export function argument(flags: string, description: string, parse?: Parse): Arg
   return parse ? declared.argParser(parse as (text: string) => unknown) : declared
 }
 
-/** The options of all commands, and whether each takes a value. */
-export const FLAGS = new Map([['--json', false]])
-
 export function option(flags: string, description: string, parse?: Parse, defaultValue?: unknown): Option {
   const declared = new Option(flags, description).default(defaultValue)
-  for (const flag of [declared.short, declared.long]) if (flag !== undefined) FLAGS.set(flag, declared.required)
   return parse ? declared.argParser(parse as (text: string) => unknown) : declared
 }
 

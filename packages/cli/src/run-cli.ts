@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import manifest from '../package.json' with { type: 'json' }
 import { chooseAccess, HAS_OPERATOR, hasDatabase } from './access.ts'
-import { addCommand, type CommandDeclaration, FLAGS, isOffered, optionsOf } from './cli-command.ts'
+import { addCommand, type CommandDeclaration, isOffered, optionsOf } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext, type KeyContext } from './cli-context.ts'
 import { CliError, UsageError } from './cli-error.ts'
 import type { CommandResult, PrintedResult } from './command-result.ts'
@@ -22,7 +22,7 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
   let exitStatus: ExitStatus = 0
   const program = createProgram(ctx, isJson, (status) => (exitStatus = status))
   try {
-    checkOptions(before)
+    checkOptions(program, before)
     await program.parseAsync([...args], { from: 'user' })
     const endedBy = ctx.endedBy()
     return endedBy === 'interrupt' ? 130 : endedBy === 'timeout' ? 124 : exitStatus
@@ -43,16 +43,18 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
  * @throws UsageError if an option precedes its command, which has it alone: to Commander it would be unknown; or if it
  * follows one that needs a value: Commander would take it as the value, which only `--option=--value` means.
  */
-function checkOptions(args: readonly string[]): void {
+function checkOptions(program: Command, args: readonly string[]): void {
+  const options = program.commands.flatMap((each) => [each, ...each.commands]).flatMap((each) => each.options)
+  const find = (flag: string) => options.find(({ short, long }) => flag === short || flag === long)
   const [first = '', second = ''] = args
-  const isGroup = COMMANDS.some((each) => each.name === first && !('parts' in each))
+  const isGroup = program.commands.some((each) => each.name() === first && each.commands.length > 0)
   const flag = (isGroup ? second : first).split('=')[0]!
-  if (FLAGS.has(flag)) throw new UsageError(`a command is missing before ${flag} ${SEE_HELP}`)
+  if (find(flag)) throw new UsageError(`a command is missing before ${flag} ${SEE_HELP}`)
   let option: string | undefined
   for (const word of args) {
-    if (option !== undefined && (FLAGS.has(word) || word === '-h' || word === '--help'))
+    if (option !== undefined && (find(word) || word === '-h' || word === '--help'))
       throw new UsageError(`the value of ${option} is missing: ${word} is an option ${SEE_HELP}`)
-    option = option === undefined && FLAGS.get(word) ? word : undefined
+    option = option === undefined && find(word)?.required ? word : undefined
   }
 }
 
