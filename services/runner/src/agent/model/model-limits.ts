@@ -1,7 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
 import { PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
 import { isExactNumber } from '@workflow-service/rules/convert-value'
-import { assertSimple } from '@workflow-service/service-kit'
+import { assertSimple, createTurns } from '@workflow-service/service-kit'
 import type { ModelProvider } from '../agent-settings.ts'
 import { dropUnknownParts } from './drop-unknown-parts.ts'
 
@@ -65,19 +64,14 @@ function limitBytes(maxBytes: number): TransformStream<Uint8Array<ArrayBuffer>, 
       if (bytes > maxBytes) {
         throw new ModelAnswerLimitError(`The model's answer is larger than ${maxBytes / 1_048_576} MiB`)
       }
-      if (bytes > MODEL_ANSWER_COMMON_BYTES) await nextTurn()
+      if (bytes > MODEL_ANSWER_COMMON_BYTES) await waitForTurn('large answers')
       controller.enqueue(chunk)
     },
   })
 }
 
-let lastTurn: Promise<void> = Promise.resolve()
-
-/** Resolves in a later turn of the event loop, each call in a turn of its own, in the order of the calls. */
-function nextTurn(): Promise<void> {
-  lastTurn = lastTurn.then(() => setImmediate())
-  return lastTurn
-}
+/** All large answers wait for the same turns. */
+const waitForTurn = createTurns()
 
 /** Quick and rare: no other answer is searched. Looks back from a point or "e": from each digit, it takes long. */
 const MAY_BE_INEXACT = /\.(?:\d{15}|\d+[eE]|(?<=\d{15}\.)\d)|[eE](?<=\d[eE])\+?\d/
