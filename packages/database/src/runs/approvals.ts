@@ -8,6 +8,7 @@ import {
 import type { PoolClient } from 'pg'
 import {
   column,
+  type Connection,
   type Db,
   inTransaction,
   listsOf,
@@ -325,7 +326,7 @@ export async function countWaitingApprovals(db: Db, viewer: Viewer): Promise<num
 }
 
 /** The first and the newest of the payloads that wait and that the viewer sees, and how many, at most 1,000. */
-export async function summarizeWaitingApprovals(db: Db, viewer: Viewer) {
+export async function summarizeWaitingApprovals(db: Connection, viewer: Viewer) {
   const [row] = await queryVisible<{
     count: number
     newest_at: string

@@ -1,4 +1,4 @@
-import type { Db } from '../connection/index.ts'
+import type { Connection } from '../connection/index.ts'
 
 /** How a source is: what waits for it, and whether its endpoint has been failing. */
 export interface SourceState {
@@ -13,7 +13,7 @@ const FAILING_MINUTES = 10
 /** Deliveries that are looked at. */
 const MAX_READ = 1_000
 
-export async function readSourceState(db: Db, organizationId: string, sourceId: string): Promise<SourceState> {
+export async function readSourceState(db: Connection, organizationId: string, sourceId: string): Promise<SourceState> {
   const { rows } = await db.pool.query<{ waiting: number; count: number; since: Date | null }>(
     `WITH newest AS MATERIALIZED (
        SELECT created_at, outcome, row_number() OVER (ORDER BY created_at DESC, id DESC) AS position FROM (

@@ -1,5 +1,5 @@
 import type { AttentionDoneIn, AttentionOut } from '@workflow-service/contract'
-import { type Db, inTransaction } from '../connection/index.ts'
+import { type Connection, type Db, inTransaction } from '../connection/index.ts'
 import {
   type AuditedBy,
   ERROR_CODE,
@@ -73,7 +73,7 @@ const ATTENTION = `
   ORDER BY at DESC, newest_id LIMIT ${MAX_GROUPS}`
 
 /** What failed and is not done, in groups by source and answer, or by workflow and error. */
-export async function readAttention(db: Db, viewer: Viewer): Promise<AttentionOut[]> {
+export async function readAttention(db: Connection, viewer: Viewer): Promise<AttentionOut[]> {
   return await queryVisible(db, viewer, ATTENTION)
 }
 

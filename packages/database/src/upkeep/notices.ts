@@ -1,6 +1,6 @@
 import type { NoticeBody, NoticeKind, NoticeOut, RunEventType } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type Db, deleteRows, inTransaction, newId, queryRows } from '../connection/index.ts'
+import { type Connection, type Db, deleteRows, inTransaction, newId, queryRows } from '../connection/index.ts'
 import { type AuditedBy, changedFields, recordAuditEvent, secretChanges, type Viewer } from '../organizations/index.ts'
 import type { AuditedRequest } from '../people/index.ts'
 import { summarizeWaitingApprovals } from '../runs/index.ts'
@@ -123,7 +123,7 @@ function toBody(organizationId: string, { type, text, data }: Pick<Fact, 'type' 
 }
 
 async function readFacts(client: PoolClient, viewer: Viewer, states: SourceStates): Promise<Fact[]> {
-  const db = { pool: client } as unknown as Db
+  const db = { pool: client }
   const { organizationId, memberId } = viewer
   const facts: Fact[] = []
   const groups = await readAttention(db, viewer)
@@ -150,7 +150,7 @@ async function readFacts(client: PoolClient, viewer: Viewer, states: SourceState
 }
 
 async function readSourceFacts(
-  db: Db,
+  db: Connection,
   organizationId: string,
   groups: Awaited<ReturnType<typeof readAttention>>,
   states: SourceStates,
@@ -180,7 +180,7 @@ async function readSourceFacts(
 
 const inUtc = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`
 
-async function readKeyFacts(db: Db, organizationId: string): Promise<Fact[]> {
+async function readKeyFacts(db: Connection, organizationId: string): Promise<Fact[]> {
   const { rows } = await db.pool.query<{ id: string; name: string; expiresAt: Date; at: Date }>(
     `SELECT id, name, expires_at AS "expiresAt", expires_at - interval '${KEY_WARNING_DAYS} days' AS at FROM api_keys
      WHERE organization_id = $1 AND revoked_at IS NULL
