@@ -14,6 +14,7 @@ import {
   measureBacklog,
   newId,
   openSession,
+  operatorOf,
   readSources,
   readSteps,
   releaseSessions,
@@ -182,7 +183,7 @@ describe('acquiring sessions by their ids', () => {
   test('skips sessions that are leased, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
     const idle = newId()
-    await openSession(db, acme.organizationId, idle)
+    await openSession(db, idle, operatorOf(acme.organizationId))
     await acquireSessions(db, runner('a'), [sessionId])
     const none = { sessions: [], isMore: false }
     expect(await acquireSessions(db, runner('b'), [sessionId, idle, newId()])).toEqual(none)
@@ -543,6 +544,6 @@ test('the backlog counts the sessions that wait and how long the longest has wai
 
 test('a start that was accepted still runs after its session was closed', async () => {
   const { sessionId, startId } = await start(db, acme)
-  await closeSession(db, { organizationId: acme.organizationId, memberId: null }, sessionId)
+  await closeSession(db, { memberId: null }, sessionId, operatorOf(acme.organizationId))
   expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
 })

@@ -562,7 +562,7 @@ describe('old sessions', () => {
     const continued = await endedRun(31)
     await endedRun(1, { sessionId: continued.sessionId })
     const opened = newId()
-    await createSession(db, startable.organizationId, opened)
+    await createSession(db, opened, operatorOf(startable.organizationId))
     expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
     await db.prisma.start.delete({ where: { id: gone.startId } })
     expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([1])

@@ -4,6 +4,7 @@ import {
   findWorkflows,
   newId,
   openSession,
+  operatorOf,
   purgeDeletedWorkflows,
   recordModels,
   reserveCost,
@@ -963,7 +964,7 @@ describe('a start', () => {
   test('continues an open session, numbered in the order of the commits, by the rules of the public API', async () => {
     await makeStartable()
     const session = newId()
-    await openSession(app.db, acme.id, session)
+    await openSession(app.db, session, operatorOf(acme.id))
     const again = () => start(acme.member, workflow.id, { session_id: session })
     const responses = await Promise.all([1, 2, 3, 4, 5].map(again))
     expect(responses.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
@@ -980,7 +981,7 @@ describe('a start', () => {
     const secret = await create(acme.owner, { scope: 'only_me' })
     await makeStartable(secret)
     const session = newId()
-    await openSession(app.db, acme.id, session)
+    await openSession(app.db, session, operatorOf(acme.id))
     expect((await start(acme.owner, secret.id, { session_id: session })).status).toBe(202)
     const refused = await start(acme.member, workflow.id, { session_id: session })
     expect(refused.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])

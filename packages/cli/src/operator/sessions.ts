@@ -20,7 +20,7 @@ import { runColumns } from '../run-columns.ts'
 export async function open(ctx: OrganizationContext, given: string | undefined): Promise<CommandResult> {
   const { db, organization } = ctx
   const id = given ?? newId()
-  await openSession(db, organization.id, id, operatorOf(organization.id))
+  await openSession(db, id, operatorOf(organization.id))
   const session = await findSession(ctx, id)
   if (session.organization_id !== organization.id) {
     throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
@@ -53,8 +53,7 @@ export async function list(
 
 export async function close(ctx: OperatorContext, prefix: string, options: CommonOptions): Promise<CommandResult> {
   const { id, organization_id: organizationId } = await findSession(ctx, prefix, options)
-  const viewer = { organizationId, memberId: null }
-  await closeSession(ctx.db, viewer, id, operatorOf(organizationId))
+  await closeSession(ctx.db, { memberId: null }, id, operatorOf(organizationId))
   const session = await findSession(ctx, id)
   const remaining = session.starts - session.finished
   return {

@@ -11,38 +11,29 @@ import {
 import { FIRST_LINE, listRunsOfSession } from './run-lists.ts'
 
 /** Creates an open session. False if there is one with this id, in any organization. */
-export async function createSession(db: Db, organizationId: string, sessionId: string, by?: AuditedBy) {
-  return await changeSession(
-    db,
-    'session.opened',
-    'INSERT INTO sessions (id, organization_id) VALUES ($2, $1) ON CONFLICT (id) DO NOTHING',
-    [organizationId, sessionId],
-    by,
-  )
+export async function createSession(db: Db, sessionId: string, by: AuditedBy): Promise<boolean> {
+  const insert = 'INSERT INTO sessions (id, organization_id) VALUES ($2, $1) ON CONFLICT (id) DO NOTHING'
+  return await changeSession(db, 'session.opened', insert, sessionId, by)
 }
 
 /** Opens a session: a new one, or a closed one again. False if it is open already, or another organization's. */
-export async function openSession(db: Db, organizationId: string, sessionId: string, by?: AuditedBy): Promise<boolean> {
-  if (await createSession(db, organizationId, sessionId, by)) return true
-  return await changeSession(
-    db,
-    'session.opened',
-    `UPDATE sessions SET is_open = true, closed_at = NULL, last_used_at = now() WHERE organization_id = $1 AND id = $2 AND NOT is_open`,
-    [organizationId, sessionId],
-    by,
-  )
+export async function openSession(db: Db, sessionId: string, by: AuditedBy): Promise<boolean> {
+  if (await createSession(db, sessionId, by)) return true
+  const open = `UPDATE sessions SET is_open = true, closed_at = NULL, last_used_at = now()
+    WHERE organization_id = $1 AND id = $2 AND NOT is_open`
+  return await changeSession(db, 'session.opened', open, sessionId, by)
 }
 
 /** Closes an open session; accepted starts still run. False if the viewer sees no open session with this id. */
-export async function closeSession(db: Db, { organizationId, memberId }: Viewer, sessionId: string, by?: AuditedBy) {
-  return await changeSession(
-    db,
-    'session.closed',
-    `UPDATE sessions SET is_open = false, closed_at = now()
-     WHERE organization_id = $1 AND id = $2 AND is_open AND ${isSessionVisible('sessions', '$3')}`,
-    [organizationId, sessionId, memberId],
-    by,
-  )
+export async function closeSession(
+  db: Db,
+  { memberId }: Pick<Viewer, 'memberId'>,
+  sessionId: string,
+  by: AuditedBy,
+): Promise<boolean> {
+  const close = `UPDATE sessions SET is_open = false, closed_at = now()
+    WHERE organization_id = $1 AND id = $2 AND is_open AND ${isSessionVisible('sessions', '$3')}`
+  return await changeSession(db, 'session.closed', close, sessionId, by, memberId)
 }
 
 /** Runs a statement, and records an audit event if it changes the session. Resolves to whether it did. */
@@ -50,18 +41,19 @@ async function changeSession(
   db: Db,
   action: AuditAction,
   statement: string,
-  values: readonly [organizationId: string, sessionId: string, ...unknown[]],
-  by: AuditedBy | undefined,
+  sessionId: string,
+  by: AuditedBy,
+  ...values: unknown[]
 ): Promise<boolean> {
+  const { organizationId } = by.principal
   return await inTransaction(db, async (client) => {
-    const [organizationId, sessionId] = values
     // First: a statement that waits for the lock itself goes by the runs of before, also in what the viewer sees.
     const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
     if (action === 'session.closed') await client.query(lock, [organizationId, sessionId])
-    const { rowCount } = await client.query(statement, [...values])
+    const { rowCount } = await client.query(statement, [organizationId, sessionId, ...values])
     if (rowCount !== 1) return false
-    if (by && action === 'session.opened') await assertQuota(client, by, 'empty_sessions')
-    if (by) await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: sessionId, name: null } })
+    if (action === 'session.opened') await assertQuota(client, by, 'empty_sessions')
+    await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: sessionId, name: null } })
     return true
   })
 }

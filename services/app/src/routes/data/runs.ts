@@ -82,7 +82,7 @@ export function runHandlers({ db, sessionNotifier, changeNotices }: AppServiceCo
     getSession: ({ principal, params }) => readSession(principal, params.session_id),
     createSession: async (request) => {
       const { principal, body } = request
-      const isNew = await createSession(db, principal.organizationId, body.id, request)
+      const isNew = await createSession(db, body.id, request)
       if (isNew) changeNotices.add(principal.organizationId, 'sessions')
       const session = await findSession(db, principal, body.id)
       if (!session) throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
