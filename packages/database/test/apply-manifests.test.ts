@@ -467,7 +467,7 @@ test('a key that is revoked while a manifest gives it other scopes stays so', as
   await other.query('SELECT FROM workflows WHERE id = $1 FOR UPDATE', [workflows[0]!.id])
   const applying = apply({ ...manifest, ...withKey({ scopes: ['read'] }) })
   await untilLocked(db.pool, 'FROM workflows')
-  const revoking = revokeApiKey(db, organization.id, { name: 'ci' })
+  const revoking = revokeApiKey(db, { name: 'ci' }, operatorOf(organization.id))
   await Promise.race([revoking, untilLocked(db.pool, 'api_keys')])
   await other.query('COMMIT')
   await Promise.all([applying, revoking])

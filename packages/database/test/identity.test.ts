@@ -152,7 +152,7 @@ describe('Addresses with letters beyond ASCII', () => {
 
 async function issue(expiresAt: Date | null = null) {
   const key = { name: storage.newId(), scopes: ['read' as const], expiresAt }
-  return await storage.issueApiKey(database.db, organizationId, key)
+  return await storage.issueApiKey(database.db, key, storage.operatorOf(organizationId))
 }
 
 test('issueApiKey stores an expiry, which findPrincipals compares with the clock of the database', async () => {

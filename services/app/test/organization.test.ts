@@ -184,7 +184,7 @@ describe('An organization', () => {
     // Of a source that was never saved, because its endpoint did not confirm.
     const unsaved = { params: { source_id: newId() }, body: sourceIn({ endpoint_url: 'http://127.0.0.1:9/' }) }
     expect((await data.call(owner, 'saveWebhookSource', unsaved)).status).toBe(422)
-    const { apiKey } = await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
+    const { apiKey } = await issueApiKey(app.db, { name: 'ci', scopes: ['read'], expiresAt: null }, operatorOf(id))
     // A person of both organizations keeps the account.
     await pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [other.member.userId, member.accountId])
     const enter = (organization_id: string) => app.call(member, 'switchOrganization', { body: { organization_id } })
@@ -290,7 +290,8 @@ describe('An organization', () => {
       const { id } = await createOrganization(app.db, name)
       const settings = { monthBudget: 1n, offeredModels: ['builtin'], createdAt: new Date(0) }
       await app.db.prisma.organization.update({ where: { id }, data: settings })
-      const issue = async () => await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
+      const issue = async () =>
+        await issueApiKey(app.db, { name: 'ci', scopes: ['read'], expiresAt: null }, operatorOf(id))
       const { apiKey } = await issue()
       await deleteOrganization(app.db, operatorOf(id))
       while (await deleteOrganizationRows(app.db));
@@ -298,9 +299,9 @@ describe('An organization', () => {
       const created = await app.db.prisma.organization.findUniqueOrThrow({ where: { id } })
       expect(created).toMatchObject({ name, deletedAt: null, monthBudget: null, offeredModels: [] })
       expect(created.createdAt.getTime()).toBeGreaterThan(Date.now() - 60_000)
-      expect(await revokeApiKey(app.db, id, { id: apiKey.id })).toBeUndefined()
+      expect(await revokeApiKey(app.db, { id: apiKey.id }, operatorOf(id))).toBeUndefined()
       const { id: keyId } = (await issue()).apiKey
-      await revokeApiKey(app.db, id, { id: keyId })
+      await revokeApiKey(app.db, { id: keyId }, operatorOf(id))
       expect((await listApiKeys(app.db, id)).map((key) => key.id)).toEqual([keyId])
       const viewer = { organizationId: id, memberId: null }
       for (const text of [apiKey.id, apiKey.prefix]) expect(await searchEverything(app.db, viewer, text)).toEqual([])
@@ -312,7 +313,7 @@ describe('An organization', () => {
     const { id } = await createOrganization(app.db, name)
     await deleteOrganization(app.db, operatorOf(id))
     // The request of an admin that was under way.
-    const { key } = await issueApiKey(app.db, id, { name: 'ci', scopes: ['read'], expiresAt: null })
+    const { key } = await issueApiKey(app.db, { name: 'ci', scopes: ['read'], expiresAt: null }, operatorOf(id))
     while (await deleteOrganizationRows(app.db));
     await createOrganization(app.db, name)
     const found = await findPrincipals(app.db, [prefixOfApiKey(key)!])

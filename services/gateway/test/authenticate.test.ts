@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { type Operation, OPERATIONS } from '@workflow-service/contract'
-import { createApiKey, hashApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
+import { createApiKey, hashApiKey, newId, operatorOf, type Principal, revokeApiKey } from '@workflow-service/database'
 import { openConnection, parseResponse, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
 import { useTestGateway } from './support/test-gateway.ts'
@@ -151,7 +151,7 @@ describe('the cache', () => {
       'was revoked',
       401,
       ['RateLimit: "failed-authentications"'],
-      async (id) => await revokeApiKey(gateway.db, gateway.organization.id, { id }),
+      async (id) => await revokeApiKey(gateway.db, { id }, operatorOf(gateway.organization.id)),
     ],
     ['belongs to an organization that was suspended', 403, null, async () => await suspend(true)],
   ])('a key that %s while the body of its request arrived starts nothing', async (_what, status, limits, refuse) => {
@@ -210,7 +210,7 @@ describe('the cache and its clock', () => {
   test('uses a key for less than three seconds after it was read', async () => {
     const { key, apiKey } = await gateway.issueKey()
     expect(await isAccepted(key)).toBe(true)
-    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    await revokeApiKey(gateway.db, { id: apiKey.id }, operatorOf(gateway.organization.id))
     nowMs += 2_999
     expect([await isAccepted(key), lookUpCount]).toEqual([true, 1])
     nowMs += 1
@@ -232,7 +232,7 @@ describe('the cache and its clock', () => {
 
   test('does not expect the look-up of a revoked or expired key', async () => {
     const revoked = await gateway.issueKey()
-    await revokeApiKey(gateway.db, gateway.organization.id, { id: revoked.apiKey.id })
+    await revokeApiKey(gateway.db, { id: revoked.apiKey.id }, operatorOf(gateway.organization.id))
     const expired = await gateway.issueKey({ expiresAt: new Date(Date.now() - 60_000) })
     for (const { key } of [revoked, expired]) {
       expect(await isAccepted(key)).toBe(false)

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { PublicRunOut, PublicSessionOut } from '@workflow-service/contract'
-import { newId, revokeApiKey } from '@workflow-service/database'
+import { newId, operatorOf, revokeApiKey } from '@workflow-service/database'
 import { beginTransaction, countLocked, waitUntil } from '@workflow-service/testkit'
 import { useTestGateway } from './support/test-gateway.ts'
 
@@ -27,7 +27,7 @@ async function waitAndRevoke() {
   const { id } = await start()
   const response = gateway.get(`/v1/runs/${id}?wait=30`, { key })
   await waiting(1)
-  await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+  await revokeApiKey(gateway.db, { id: apiKey.id }, operatorOf(gateway.organization.id))
   await waitUntil(async () => (await gateway.get('/v1/organization', { key })).status === 401)
   return { id, key, response }
 }

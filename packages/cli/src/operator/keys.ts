@@ -36,14 +36,10 @@ export async function create(
     throw new UsageError('The name of a key must have 1 to 200 characters, one of them visible.')
   }
   const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
-  const { apiKey } = await issueApiKey(db, organization.id, newKey, operatorOf(organization.id)).catch(
-    (error: unknown) => {
-      if (!(error instanceof ApiKeyExistsError)) throw error
-      throw new CliError(
-        `${organization.name} already has a key named ${name} (it may be revoked). Choose another name.`,
-      )
-    },
-  )
+  const { apiKey } = await issueApiKey(db, newKey, operatorOf(organization.id)).catch((error: unknown) => {
+    if (!(error instanceof ApiKeyExistsError)) throw error
+    throw new CliError(`${organization.name} already has a key named ${name} (it may be revoked). Choose another name.`)
+  })
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
@@ -80,7 +76,7 @@ const COLUMNS: readonly Column<ApiKeyOut>[] = [
 ]
 
 export async function revoke({ db, organization }: OrganizationContext, text: string): Promise<CommandResult> {
-  const key = await revokeApiKey(db, organization.id, keyReference(text), operatorOf(organization.id))
+  const key = await revokeApiKey(db, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
   return {
     json: toJson(key),

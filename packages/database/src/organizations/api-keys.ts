@@ -70,34 +70,31 @@ export interface NewApiKey {
 }
 
 /**
- * Stores a given or a new key, with an audit event if it is known who creates it. Returns it, which is the only time
- * that it can be shown; undefined if the id is used already.
+ * Stores a given or a new key of the organization. Returns it, which is the only time that it can be shown; undefined
+ * if the id is used already.
  * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
 export async function storeApiKey(
   db: PrismaDb,
-  organizationId: string,
   { id = newId(), name, scopes, expiresAt, key = createApiKey().key }: NewApiKey,
-  by?: AuditedBy,
+  by: AuditedBy,
 ): Promise<string | undefined> {
+  const { organizationId, userId: createdBy } = by.principal
   const prefix = prefixOfApiKey(key)
   if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
     return await inPrismaTransaction(db, async (tx) => {
-      const createdBy = by?.principal.userId ?? null
       const keySha256 = Uint8Array.from(hashApiKey(key))
       await tx.prisma.apiKey.create({
         data: { id, organizationId, name, prefix, keySha256, scopes: [...scopes], expiresAt, createdBy },
       })
-      if (by) {
-        await assertQuota(tx, by, 'api_keys')
-        await recordAuditEvent(tx, {
-          ...by,
-          action: 'api_key.created',
-          target: { kind: 'api_key', id, name },
-          changes: changedFields({}, { scopes, expires_at: expiresAt?.toISOString() ?? null }),
-        })
-      }
+      await assertQuota(tx, by, 'api_keys')
+      await recordAuditEvent(tx, {
+        ...by,
+        action: 'api_key.created',
+        target: { kind: 'api_key', id, name },
+        changes: changedFields({}, { scopes, expires_at: expiresAt?.toISOString() ?? null }),
+      })
       return key
     })
   } catch (error) {
@@ -114,27 +111,26 @@ export async function storeApiKey(
 /** Stores a given or a new key under a new id, and reads what was stored. @throws ApiKeyExistsError */
 export async function issueApiKey(
   db: Database,
-  organizationId: string,
   wanted: Omit<NewApiKey, 'id'>,
-  by?: AuditedBy,
+  by: AuditedBy,
 ): Promise<{ key: string; apiKey: ApiKeyOut }> {
   const id = newId()
-  const key = await storeApiKey(db, organizationId, { ...wanted, id }, by)
-  const apiKey = await findApiKey(db, organizationId, id)
+  const key = await storeApiKey(db, { ...wanted, id }, by)
+  const apiKey = await findApiKey(db, by.principal.organizationId, id)
   if (key === undefined || !apiKey) throw new Error('A new id is taken')
   return { key, apiKey }
 }
 
 /**
- * Revokes the key with this id, prefix or name, with an audit event if it is known who does. Undefined when the
- * organization has none. A revoked key keeps its time.
+ * Revokes the key of the organization with this id, prefix or name. Undefined if there is none. A revoked key keeps its
+ * time.
  */
 export async function revokeApiKey(
   db: Database,
-  organizationId: string,
   which: { id: string } | { prefix: string } | { name: string },
-  by?: AuditedBy,
+  by: AuditedBy,
 ): Promise<ApiKeyOut | undefined> {
+  const { organizationId } = by.principal
   return await inPrismaTransaction(db, async (tx) => {
     const stored = await tx.prisma.apiKey.findFirst({ where: { organizationId, ...which } })
     if (!stored) return undefined
@@ -144,7 +140,7 @@ export async function revokeApiKey(
       data: { revokedAt: new Date() },
     })
     const target = { kind: 'api_key', id, name }
-    if (count === 1 && by) await recordAuditEvent(tx, { ...by, action: 'api_key.revoked', target })
+    if (count === 1) await recordAuditEvent(tx, { ...by, action: 'api_key.revoked', target })
     return await findApiKey({ pool: tx }, organizationId, id)
   })
 }

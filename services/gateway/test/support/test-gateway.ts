@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll } from '@jest/globals'
 import { PUBLIC_RUN_EXAMPLE } from '@workflow-service/contract'
-import { createApiKey, createDatabase, issueApiKey, newId } from '@workflow-service/database'
+import { createApiKey, createDatabase, issueApiKey, newId, operatorOf } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
@@ -125,8 +125,10 @@ export async function startTestGateway(
       return { id, sessionId }
     },
     /** Makes a key of the organization, by default of all scopes. */
-    issueKey: (change: Partial<Parameters<typeof issueApiKey>[2]> = {}) =>
-      issueApiKey(db, organization.id, { name: newId(), scopes: ['read', 'start'], expiresAt: null, ...change }),
+    issueKey: (change: Partial<Parameters<typeof issueApiKey>[1]> = {}) => {
+      const key = { name: newId(), scopes: ['read', 'start'] as const, expiresAt: null, ...change }
+      return issueApiKey(db, key, operatorOf(organization.id))
+    },
     apply,
     startAnother,
     stop: async () => {

@@ -31,7 +31,7 @@ export function keyHandlers({ db, dispatcher, changeNotices }: AppServiceContext
       const { organizationId } = request.principal
       const { id, name, scopes, expires_at: expiresAt } = request.body
       const values = { id, name, scopes, expiresAt: toDate(expiresAt ?? undefined) ?? null }
-      const key = await storeApiKey(db, organizationId, values, request).catch((error: unknown) => {
+      const key = await storeApiKey(db, values, request).catch((error: unknown) => {
         if (!(error instanceof ApiKeyExistsError)) throw error
         throw new ApiError('name_taken', 'Another key of the organization has this name. Choose another.')
       })
@@ -45,7 +45,7 @@ export function keyHandlers({ db, dispatcher, changeNotices }: AppServiceContext
     },
     revokeApiKey: async (request) => {
       const { organizationId } = request.principal
-      const revoked = await revokeApiKey(db, organizationId, { id: request.params.api_key_id }, request)
+      const revoked = await revokeApiKey(db, { id: request.params.api_key_id }, request)
       if (!revoked) throw notFound('API key')
       changeNotices.add(organizationId, 'api_keys')
     },
