@@ -2,7 +2,7 @@ import { type CelFunc, celFunc, celList, CelScalar, celUint, listType, objectTyp
 import { create, fromJson } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { RE2JS } from 're2js'
-import { isLikeJsonList, toAmount, toDate, toList, toText, toYes } from './conversions.ts'
+import { isLikeJsonList, toAmount, toDate, toList, toText, toYes } from './convert-argument.ts'
 import { describeValue } from './convert-value.ts'
 import { currentMeter } from './evaluation.ts'
 import { type JsonValue, toJson } from './to-json.ts'

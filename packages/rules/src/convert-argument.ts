@@ -3,8 +3,8 @@ import { readIsoDate } from '@workflow-service/contract/payload-shape'
 import { describeValue, toNumber } from './convert-value.ts'
 import type { JsonValue } from './to-json.ts'
 
-// The conversions of the functions of rules (docs/rules.md, "Functions"). No value becomes an empty one: each throws an
-// Error with the reason if the value cannot be converted.
+// The conversions of the arguments of functions (docs/rules.md, "Functions"). No value becomes an empty one: each
+// throws an Error with the reason if the value cannot be converted.
 
 /** A currency or unit beside a number, as a sign or capital letters: `€ 12.50`, `US$12.50`, `12.50 EUR`. */
 const UNIT = String.raw`(?:[A-Z]{0,3}\p{Sc}|[A-Z]{3})`
