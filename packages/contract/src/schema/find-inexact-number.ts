@@ -1,10 +1,5 @@
 import type { FieldError } from '../errors.ts'
-
-/**
- * A JSON.parse reviver that gets the source text of each value (ES2025; not yet in TypeScript's types). Browsers of
- * before 2025 have none.
- */
-type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown
+import { parseWithSource } from './parse-json.ts'
 
 /** The error of a field whose JSON text has such a number. */
 export function findInexactNumberErrors(text: string, field: string): FieldError[] {
@@ -22,14 +17,14 @@ export function findInexactNumber(text: string): string | undefined {
   // Numbers of up to 15 digits without fraction and exponent are always exact.
   if (!/\d{16}|\d[eE]|\d\.\d/.test(text)) return undefined
   let found: string | undefined
-  const inspect: Reviver = (_key, value, context) => {
+  // Browsers of before 2025 give no context.
+  parseWithSource(text, (_key, value, context?: { readonly source?: string }) => {
     const source = context?.source
     if (found === undefined && typeof value === 'number' && source !== undefined && !isExact(source, value)) {
       found = source.slice(0, 40)
     }
     return undefined
-  }
-  JSON.parse(text, inspect as Parameters<typeof JSON.parse>[1])
+  })
   return found
 }
 

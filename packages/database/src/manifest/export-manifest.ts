@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
+import { type Manifest, MANIFEST_EXPORT_MAX_BYTES, parseWithSource } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, isoTime } from '../connection/index.ts'
 import { ManifestError } from './manifest-errors.ts'
@@ -199,13 +199,11 @@ const SELECT_FILES = `
 
 type StoredTrigger = Omit<TriggerEntry, 'filters'> & { filters: string | null }
 
-function withFilters(trigger: StoredTrigger): TriggerEntry {
-  const { filters } = trigger
-  return { ...trigger, filters: filters === null ? null : (JSON.parse(filters, keepDigits) as Record<string, unknown>) }
+function withFilters(trigger: StoredTrigger): object {
+  return { ...trigger, filters: trigger.filters && parseWithSource(trigger.filters, keepDigits) }
 }
 
 /** Keeps all digits of integers that a JavaScript number would round: filters are exported as they are stored. */
-function keepDigits(_key: string, value: unknown, context?: { source?: string }): unknown {
-  const { source = '' } = context ?? {}
+function keepDigits(_key: string, value: unknown, { source = '' }: { readonly source?: string }): unknown {
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value
 }

@@ -1,4 +1,4 @@
-import { truncateText } from '@workflow-service/contract'
+import { parseWithSource, truncateText } from '@workflow-service/contract'
 import { type ContextObject, type ContextValue, NumberText } from '@workflow-service/rules/convert-value'
 import { findRepeatedName } from '../context-values.ts'
 import { foldName } from './fold-name.ts'
@@ -52,7 +52,7 @@ function readLines(text: string): Map<string, { name: string; values: string[] }
 function parseJson(text: string): ContextObject | ContextValue[] {
   let value: ContextObject | ContextValue[]
   try {
-    value = JSON.parse(text, keepNumberText) as ContextObject | ContextValue[]
+    value = parseWithSource(text, keepNumberText) as ContextObject | ContextValue[]
   } catch (error) {
     throw describeBrokenJson(text, error as Error)
   }
@@ -84,8 +84,8 @@ export function parseStructure(text: string): ContextValue | undefined {
   }
 }
 
-function keepNumberText(this: unknown, _name: string, value: unknown, ...[context]: unknown[]): unknown {
-  return typeof value === 'number' ? new NumberText((context as { source: string }).source) : value
+function keepNumberText(_name: string, value: unknown, { source = '' }: { readonly source?: string }): unknown {
+  return typeof value === 'number' ? new NumberText(source) : value
 }
 
 function needsModel(number: number, line: string, problem: string): PlanError {

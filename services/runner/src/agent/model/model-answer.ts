@@ -5,6 +5,7 @@ import {
   listToolCalls,
   type ModelAnswerPart,
   type ModelAnswerStep,
+  parseWithSource,
   PAYLOAD_MAX_DEPTH,
   type SessionSummaryStep,
   type ToolCallPart,
@@ -124,12 +125,6 @@ type ParsedArguments =
   | { readonly value: Record<string, unknown>; readonly fault: null }
   /** `value` is what the model wrote, in a form that the journal accepts. */
   | { readonly value: unknown; readonly fault: string }
-
-/** JSON.parse with the source text of each value (ECMAScript 2026), which TypeScript's library does not know yet. */
-const parseWithSource = JSON.parse as (
-  text: string,
-  reviver: (name: string, value: unknown, context: { readonly source?: string }) => unknown,
-) => unknown
 
 /**
  * Parses the arguments that a model wrote as JSON. Empty text means none: some servers send it for a tool without
