@@ -67,7 +67,7 @@ const wakeNow = async ({ sessionId }: AcceptedStart) =>
 const setPaused = async (isPaused: boolean, wakesSessions = !isPaused) => {
   const { organizationId } = acme
   const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
-  await setSourcePaused(fixture.db, organizationId, source.id, isPaused, by())
+  await setSourcePaused(fixture.db, source.id, isPaused, by())
   if (wakesSessions) await wakePausedSessions(fixture.db)
 }
 /** Waits until a runner has released the session for the paused source: not for a run that was woken and goes on. */

@@ -8,13 +8,8 @@ export const PAUSE_DAYS = 3
  * Pauses or resumes a webhook source, with its audit event; no change if it is so already. Resolves to whether there is
  * such a source. After a resume, `wakePausedSessions` lets its runs go on.
  */
-export async function setSourcePaused(
-  db: Db,
-  organizationId: string,
-  sourceId: string,
-  isPaused: boolean,
-  by: AuditedBy,
-): Promise<boolean> {
+export async function setSourcePaused(db: Db, sourceId: string, isPaused: boolean, by: AuditedBy): Promise<boolean> {
+  const { organizationId, name: pausedBy } = by.principal
   return await inTransaction(db, async (client) => {
     const { rows } = await client.query<{ name: string; isChanged: boolean }>(
       `WITH changed AS (
@@ -24,7 +19,7 @@ export async function setSourcePaused(
        )
        SELECT name, EXISTS (SELECT FROM changed) AS "isChanged" FROM webhook_sources
        WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL`,
-      [organizationId, sourceId, isPaused, by.principal.name],
+      [organizationId, sourceId, isPaused, pausedBy],
     )
     const [source] = rows
     if (source?.isChanged) {

@@ -85,7 +85,8 @@ export async function saveNoticeWebhook(
 }
 
 /** Ends the notices to the webhook, also those that wait, with an audit event. */
-export async function deleteNoticeWebhook(db: Db, organizationId: string, by: AuditedBy): Promise<void> {
+export async function deleteNoticeWebhook(db: Db, by: AuditedBy): Promise<void> {
+  const { organizationId } = by.principal
   await inTransaction(db, async (client) => {
     const old = await lockNoticeWebhook(client, organizationId)
     await client.query('DELETE FROM notice_webhooks WHERE organization_id = $1', [organizationId])

@@ -29,7 +29,7 @@ export function sourceHandlers(ctx: DispatcherContext) {
     async (request) => {
       const { organization_id: organizationId, source_id: sourceId } = request.params
       const by = readActor(organizationId, request) ?? operatorOf(organizationId)
-      if (!(await setSourcePaused(db, organizationId, sourceId, isPaused, by))) throw notFound('Webhook source')
+      if (!(await setSourcePaused(db, sourceId, isPaused, by))) throw notFound('Webhook source')
       if (!isPaused) await wakePausedSessions(db)
       changeNotices.add(organizationId, 'webhook_sources', 'runs')
       return { status: 204 }

@@ -38,7 +38,7 @@ export function noticeHandlers(ctx: AppServiceContext) {
       await dispatcher.call('saveNoticeWebhook', { ...toInternal(principal, {}), body, requestId })
       return await read(principal.organizationId)
     },
-    deleteNoticeWebhook: (request) => deleteNoticeWebhook(db, request.principal.organizationId, request),
+    deleteNoticeWebhook: (request) => deleteNoticeWebhook(db, request),
     testNoticeWebhook: async ({ principal: { organizationId } }) => {
       await countEndpointRequest(ctx, organizationId)
       return await test(organizationId, null)
