@@ -23,7 +23,7 @@ import {
 import {
   type Candidates,
   type Compared,
-  isVisible,
+  isDeliveryVisible,
   readFound,
   rowsWithIds,
   USER_NAME,
@@ -61,9 +61,7 @@ const JOIN_WORKFLOW = `
   LEFT JOIN starts AS start ON start.organization_id = delivery.organization_id AND start.id = delivery.run_id
   LEFT JOIN workflows AS workflow ON workflow.id = start.workflow_id`
 
-/** A delivery follows the workflow of its run; one without a run, such as a verification, everyone sees. */
-const isDeliveryVisible = (memberId: string) =>
-  `(${memberId}::uuid IS NULL OR delivery.run_id IS NULL OR ${isVisible('workflow', memberId)})`
+const IS_VISIBLE = isDeliveryVisible('$2', { isJoined: true })
 
 const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BODY_MAX_BYTES}`
 
@@ -204,7 +202,7 @@ async function compareDeliveries(
            ORDER BY of_source.created_at DESC, of_source.id DESC LIMIT ${candidates.count}`
   const newerThan = 'newerThan' in candidates ? candidates.newerThan : undefined
   const { rows } = await db.pool.query<Compared>(
-    `SELECT * FROM (SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
+    `SELECT * FROM (SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${IS_VISIBLE}
        AND ($7::integer IS NULL OR delivery.status = $7)
        AND ($8::uuid IS NULL OR start.workflow_id = $8)
        AND ($9::boolean IS NULL OR $9 = (
@@ -240,7 +238,7 @@ async function compareDeliveries(
 export async function findVisibleIds(db: Db, { organizationId, memberId }: Viewer, ids: readonly string[]) {
   const { rows } = await db.pool.query<{ id: string }>(
     `SELECT delivery.id FROM deliveries AS delivery ${JOIN_WORKFLOW}
-     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($3::uuid[]) AND ${isDeliveryVisible('$2')}`,
+     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($3::uuid[]) AND ${IS_VISIBLE}`,
     [organizationId, memberId, ids],
   )
   return rows.map(({ id }) => id)
@@ -262,7 +260,7 @@ export async function findVisibleDeliveries(
      FROM deliveries AS delivery ${JOIN_WORKFLOW}
      WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[])
        AND ($3::uuid IS NULL OR delivery.source_id = $3)
-       AND ${isDeliveryVisible('$4')}
+       AND ${isDeliveryVisible('$4', { isJoined: true })}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
     [organizationId, ids, sourceId, memberId],
   )
@@ -313,7 +311,7 @@ export async function findVisibleDelivery(db: Db, { organizationId, memberId }: 
        SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer,
          delivery.answer_headers
        FROM deliveries AS delivery ${JOIN_WORKFLOW}
-       WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
+       WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${IS_VISIBLE}
      ) AS found
      LEFT JOIN webhook_sources AS source
        ON source.organization_id = $1 AND source.id = found.source_id AND source.deleted_at IS NULL`,

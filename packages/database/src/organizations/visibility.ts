@@ -48,13 +48,15 @@ export function isVisible(workflow: string, memberId: string): string {
 
 /**
  * Returns the condition that the viewer sees an entry `delivery` of the log: what belongs to no run, and the payloads
- * of runs of workflows that the viewer sees.
+ * of runs of workflows that the viewer sees. `isJoined`: the statement joins the `workflow` of the run itself.
  */
-export function isDeliveryVisible(memberId: string): string {
-  return `(${memberId}::uuid IS NULL OR delivery.run_id IS NULL OR (
-    SELECT ${isVisible('workflow', memberId)} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
+export function isDeliveryVisible(memberId: string, { isJoined = false } = {}): string {
+  const ofWorkflow = isVisible('workflow', memberId)
+  const ofRun = `(
+    SELECT ${ofWorkflow} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
     WHERE starts.id = delivery.run_id
-  ))`
+  )`
+  return `(${memberId}::uuid IS NULL OR delivery.run_id IS NULL OR ${isJoined ? ofWorkflow : ofRun})`
 }
 
 function includesViewer(workflow: string, memberId: string): string {

@@ -5,6 +5,7 @@ import {
   ERROR_CODE,
   FAILED_AT,
   FAILED_RECENTLY,
+  isDeliveryVisible,
   isVisible,
   NEEDS_ATTENTION,
   queryVisible,
@@ -23,7 +24,7 @@ const FAILED = `outcome IN ('rejected', 'timed_out', 'unreachable', 'refused', '
 const WORKFLOW_OF_DELIVERY = `
   LEFT JOIN starts AS start ON start.organization_id = $1 AND start.id = delivery.run_id
   LEFT JOIN workflows AS workflow ON workflow.id = start.workflow_id`
-const IS_DELIVERY_VISIBLE = `($2::uuid IS NULL OR delivery.run_id IS NULL OR ${isVisible('workflow', '$2')})`
+const IS_DELIVERY_VISIBLE = isDeliveryVisible('$2', { isJoined: true })
 // The resend stands for the payload.
 const IS_NOT_RESENT = `(SELECT true FROM deliveries AS again WHERE again.resend_of = delivery.id LIMIT 1) IS NULL`
 /** The newest verification of each source. */
