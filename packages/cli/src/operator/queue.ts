@@ -14,8 +14,8 @@ export async function show(ctx: OperatorContext, { limit }: { limit: number }): 
   const settings = ctx.config.queue()
   const queue = connectRabbitMq({ ...settings, connectionName: 'wf' })
   try {
-    const { ready, dead } = await readDepth(queue, settings.url)
-    const deadLetters = dead === 0 ? [] : await readDeadLetters(queue, limit, settings.url)
+    const { ready, dead } = await readDepth(queue)
+    const deadLetters = dead === 0 ? [] : await queue.deadLetters(limit)
     return {
       json: {
         ready,
@@ -27,6 +27,8 @@ export async function show(ctx: OperatorContext, { limit }: { limit: number }): 
           dead === 0 ? '' : `\n${renderTable(terminal, COLUMNS, deadLetters, '')}`
         }`,
     }
+  } catch (error) {
+    throw queueError(settings.url, error)
   } finally {
     await queue.close()
   }
@@ -41,23 +43,15 @@ const COLUMNS = [
 ]
 
 /** Polls, because the queue connects in the background and rejects until it is connected. */
-async function readDepth(queue: SessionQueue, url: string): Promise<{ ready: number; dead: number }> {
+async function readDepth(queue: SessionQueue): Promise<{ ready: number; dead: number }> {
   const deadlineMs = performance.now() + CONNECT_TIMEOUT_MS
   for (;;) {
     try {
       return await queue.depth()
     } catch (error) {
-      if (performance.now() >= deadlineMs) throw queueError(url, error)
+      if (performance.now() >= deadlineMs) throw error
     }
     await sleep(CONNECT_POLL_MS)
-  }
-}
-
-async function readDeadLetters(queue: SessionQueue, limit: number, url: string): Promise<DeadLetter[]> {
-  try {
-    return await queue.deadLetters(limit)
-  } catch (error) {
-    throw queueError(url, error)
   }
 }
 
