@@ -1,5 +1,5 @@
 import { createApiKey, newId } from '@workflow-service/database'
-import { mcpHandler, startCustomerEndpoint, startLookupServer } from '@workflow-service/testkit'
+import { mcpHandler, startCustomerEndpoint } from '@workflow-service/testkit'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { failure, wf } from './support/wf.ts'
@@ -212,7 +212,7 @@ workflows:
     const inputSchema = { type: 'object' }
     const search = { name: 'search', description: 'Searches.', inputSchema, annotations: { readOnlyHint: true } }
     const listTools = () => [search, { name: 'remove', inputSchema }]
-    using server = await startLookupServer(mcpHandler(listTools, () => ({ content: [] })))
+    await using server = await startCustomerEndpoint({ answer: mcpHandler(listTools, () => ({ content: [] })) })
     const find = { name: 'find', path: '/{id}', parameters: { type: 'object', properties: { id: { type: 'string' } } } }
     const http = { name: 'Customers', kind: 'http', url: endpoint.url, header_name: 'X-Key', tools: [find] }
     const mcp = { name: 'Directory', kind: 'mcp', url: `${server.url}/mcp`, tools: [{ name: 'search' }] }

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
-import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
+import { mcpHandler, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
 import { follow, show } from './support/show.ts'
@@ -494,7 +494,7 @@ test('a look-up is connected with the tools that are allowed, tried, shown where
     { name: 'search', description: 'Searches people.', inputSchema, annotations: { readOnlyHint: true } },
     { name: 'remove', inputSchema },
   ]
-  using server = await startLookupServer(mcpHandler(() => tools, found))
+  await using server = await startCustomerEndpoint({ answer: mcpHandler(() => tools, found) })
   await page.getByLabel('Name').fill('Directory')
   await page.getByLabel('Model Context Protocol').check()
   await page.getByLabel('URL').fill(`${server.url}/mcp`)

@@ -28,13 +28,7 @@ export {
   type CustomerEndpoint,
   type RecordedRequest,
 } from './start-customer-endpoint.ts'
-export {
-  type LookupHandler,
-  type McpAnswer,
-  mcpHandler,
-  modernMcpHandler,
-  startLookupServer,
-} from './start-lookup-server.ts'
+export { type McpAnswer, mcpHandler, modernMcpHandler } from './mcp-handler.ts'
 export { close, listen } from './loopback-server.ts'
 export { type Proxy, startProxy } from './start-proxy.ts'
 export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'

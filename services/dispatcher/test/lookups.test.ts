@@ -7,11 +7,14 @@ import {
 } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import {
-  type LookupHandler,
+  type Answer,
+  type AnswerSource,
+  type CustomerEndpoint,
   type McpAnswer,
   mcpHandler,
   modernMcpHandler,
-  startLookupServer,
+  type RecordedRequest,
+  startCustomerEndpoint,
 } from '@workflow-service/testkit'
 import { type InternalResponse, invalidField, refusal } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
@@ -20,11 +23,11 @@ const dispatcher = useDispatcher()
 const SECRET = 'Bearer a-key-that-only-the-server-may-see'
 let actor: Record<string, string>
 beforeAll(async () => void (actor = await dispatcher.createActor()))
-const servers: { close(): void }[] = []
-afterEach(() => servers.splice(0).forEach((server) => server.close()))
+const servers: CustomerEndpoint[] = []
+afterEach(async () => await Promise.all(servers.splice(0).map((server) => server.close())))
 
-async function serve(handler: LookupHandler) {
-  const server = await startLookupServer(handler)
+async function serve(answer: AnswerSource) {
+  const server = await startCustomerEndpoint({ answer })
   servers.push(server)
   return server
 }
@@ -73,13 +76,7 @@ async function call(id: string, args: object, tool = 'find'): Promise<LookupCall
   return body as unknown as LookupCallOut
 }
 
-const respond =
-  (text: string, headers: Record<string, string> = {}, status = 200): LookupHandler =>
-  (_request, response) =>
-    void response.writeHead(status, headers).end(text)
-const JSON_TYPE = { 'content-type': 'application/json' }
-const json = (body: unknown, status = 200): LookupHandler => respond(JSON.stringify(body), JSON_TYPE, status)
-const breakOff: LookupHandler = (_request, response) => void response.socket?.destroy()
+const methodOf = ({ json }: RecordedRequest) => (json as { method?: string } | undefined)?.method
 
 describe('a save of a look-up', () => {
   test('keeps the tools of all small, which every run with a model reads; those of operators may exceed it', async () => {
@@ -182,7 +179,7 @@ describe('a save of a look-up', () => {
 
 describe('a call of an HTTP look-up', () => {
   test('makes one GET request with the header and an encoded path, and answers the text without the secret', async () => {
-    const server = await serve(json({ name: 'Ada', echo: SECRET }))
+    const server = await serve({ body: { name: 'Ada', echo: SECRET } })
     const tools = [{ ...FIND, path: '/aufträge/{id}/orders' }]
     const id = await saved({ url: `${server.url}/v1/`, header_name: 'Authorization', header_value: SECRET, tools })
     const answer = await call(id, { id: 'C 1/ü', status: 'open', limit: null })
@@ -190,7 +187,7 @@ describe('a call of an HTTP look-up', () => {
     expect(answer.text).toContain('"name":"Ada"')
     expect(answer.text).not.toContain('only-the-server')
     expect(server.requests).toEqual([
-      expect.objectContaining({ method: 'GET', url: '/v1/auftr%C3%A4ge/C%201%2F%C3%BC/orders?status=open', body: '' }),
+      expect.objectContaining({ method: 'GET', path: '/v1/auftr%C3%A4ge/C%201%2F%C3%BC/orders?status=open', text: '' }),
     ])
     expect(server.requests[0]?.headers).toMatchObject({ authorization: SECRET, 'user-agent': 'workflow-service/1' })
   })
@@ -203,33 +200,33 @@ describe('a call of an HTTP look-up', () => {
     [{ id: 'a', status: 'x' }, 'must be one of "open", "closed"'],
     [{ id: 'a', constructor: 'x' }, 'There is no parameter "constructor"'],
   ])('sends nothing with the arguments %j, and says why', async (args, text) => {
-    const server = await serve(json({}))
+    const server = await serve({ body: {} })
     const answer = await call(await saved({ url: server.url }), args)
     expect(answer).toMatchObject({ ok: false, status: null, text: expect.stringContaining(text) })
     expect(server.requests).toEqual([])
   })
 
-  test.each<[string, LookupHandler, Partial<LookupCallOut>]>([
-    ['an error is no result', json({ error: 'No such customer' }, 404), { ok: false, status: 404 }],
+  test.each<[string, Answer, Partial<LookupCallOut>]>([
+    ['an error is no result', { status: 404, body: { error: 'No such customer' } }, { ok: false, status: 404 }],
     [
       'a redirect is not followed',
-      respond('', { location: 'http://127.0.0.1:1/' }, 302),
+      { redirect: 'http://127.0.0.1:1/' },
       { ok: false, status: 302, text: expect.stringContaining('not followed') as unknown as string },
     ],
     [
       'an image is no text',
-      respond('x', { 'content-type': 'image/png' }),
+      { headers: { 'content-type': 'image/png' }, body: 'x' },
       { ok: false, text: expect.stringContaining('no text') as unknown as string },
     ],
     [
       'a longer answer is cut off',
-      respond('é'.repeat(200_000), { 'content-type': 'text/plain' }),
+      { headers: { 'content-type': 'text/plain' }, body: 'é'.repeat(200_000) },
       { ok: true, bytes: LOOKUP_ANSWER_MAX_BYTES, is_cut_off: true, text: 'é'.repeat(LOOKUP_ANSWER_MAX_BYTES / 2) },
     ],
-    ['a connection that breaks is no result', breakOff, { ok: false, status: null }],
-    ['what no screen shows is removed', respond('a\u0000b\u202e\u{E0041}c\nd'), { ok: true, text: 'abc\nd' }],
-  ])('%s', async (_what, handler, expected) => {
-    const server = await serve(handler)
+    ['a connection that breaks is no result', 'reset', { ok: false, status: null }],
+    ['what no screen shows is removed', { body: 'a\u0000b\u202e\u{E0041}c\nd' }, { ok: true, text: 'abc\nd' }],
+  ])('%s', async (_what, given, expected) => {
+    const server = await serve(given)
     expect(await call(await saved({ url: server.url }), { id: '1' })).toMatchObject(expected)
     expect(server.requests.length).toBe(1)
   })
@@ -246,7 +243,7 @@ describe('a call of an HTTP look-up', () => {
   })
 
   test('is recorded in the audit log if a person makes it, and refused while the organization is suspended', async () => {
-    const id = await saved({ url: (await serve(json({}))).url })
+    const id = await saved({ url: (await serve({ body: {} })).url })
     const body = { tool: 'find', arguments: { id: '1' } }
     await dispatcher.call('POST', `${path(id)}/call`, body, actor)
     const [event] = await dispatcher.db.prisma.auditEvent.findMany({ where: { targetId: id } })
@@ -287,12 +284,10 @@ describe('a look-up with an MCP server', () => {
   const working = mcpHandler(listTools, found)
   const withResult = (result: McpAnswer) => mcpHandler(listTools, () => result)
   /** Works, but for what it answers to a call. */
-  const withAnswer =
-    (answer: object): LookupHandler =>
-    (request, response) => {
-      const { id, method } = JSON.parse(request.body || '{}') as { id?: number; method?: string }
-      return (method === 'tools/call' ? json({ jsonrpc: '2.0', id, ...answer }) : working)(request, response)
-    }
+  const withAnswer = (answer: object) => (request: RecordedRequest) =>
+    methodOf(request) === 'tools/call'
+      ? { body: { jsonrpc: '2.0', id: (request.json as { id: number }).id, ...answer } }
+      : working(request)
   test.each([false, true])('calls its tools, with a stream that stays open: %s', async (isStream) => {
     const server = await serve(mcpHandler(() => tools, found, { isStream }))
     const header = { header_name: 'Authorization', header_value: SECRET }
@@ -302,7 +297,7 @@ describe('a look-up with an MCP server', () => {
       text: 'found Ada\n[image, which is no text]\na file',
     })
     expect(new Set(server.requests.map(({ headers }) => headers.authorization))).toEqual(new Set([SECRET]))
-    expect(new Set(server.requests.map(({ url }) => url))).toEqual(new Set(['/mcp']))
+    expect(new Set(server.requests.map((request) => request.path))).toEqual(new Set(['/mcp']))
   })
 
   test('keeps the descriptions of the tools as they were when it was saved', async () => {
@@ -319,10 +314,12 @@ describe('a look-up with an MCP server', () => {
 
   test('is saved once by a call that is repeated while the first one waits for the server', async () => {
     const waiting: (() => void)[] = []
-    const server = await serve((request, response) => {
-      if (!request.body.includes('tools/list')) return working(request, response)
-      waiting.push(() => working(request, response))
-      if (waiting.length === 2) for (const answer of waiting.splice(0)) answer()
+    const server = await serve(async (request) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      if (methodOf(request) !== 'tools/list') resolve()
+      else if (waiting.push(resolve) === 2) for (const answer of waiting.splice(0)) answer()
+      await promise
+      return working(request)
     })
     const id = newId()
     const created = await Promise.all([1, 2].map(() => save(id, mcp(server.url), '?version=0', actor)))
@@ -355,7 +352,7 @@ describe('a look-up with an MCP server', () => {
     const parameters = { type: 'object', properties: { q: hidden, '[hidden]': hidden } }
     expect(good.body.tools).toEqual([{ name: 'search', description: 'Searches with [hidden].', parameters }])
     const unknown = await save(newId(), { ...mcp(server.url, 'other'), ...header, name: 'Unknown' })
-    const failing = await serve((_request, response) => void response.writeHead(400).end(`No: ${SECRET}`))
+    const failing = await serve({ status: 400, body: `No: ${SECRET}` })
     const failed = await save(newId(), { ...mcp(failing.url), ...header, name: 'Failing' })
     expect([unknown.status, failed.status]).toEqual([422, 422])
     expect(JSON.stringify([good, unknown, failed])).not.toContain('only-the-server')
@@ -368,14 +365,14 @@ describe('a look-up with an MCP server', () => {
     const server = await serve(mcpHandler(() => [{ ...tools[0]!, description }], found, { nextCursor: newId }))
     const { status, body } = await save(newId(), mcp(server.url))
     expect([status, body.error.details]).toEqual(invalidAs('url', message))
-    expect(server.requests.filter(({ body: sent }) => sent.includes('tools/list')).length).toBe(pages)
+    expect(server.requests.filter((request) => methodOf(request) === 'tools/list').length).toBe(pages)
   })
 
   test('sends no responses to requests of the server', async () => {
     const requests = Array.from({ length: 200 }, (_, id) => ({ jsonrpc: '2.0', id: `s${id}`, method: 'roots/list' }))
     const server = await serve(mcpHandler(() => tools, found, { isStream: true, before: requests }))
     expect(await call(await saved(mcp(server.url)), { q: 'x' }, 'search')).toMatchObject({ ok: true })
-    const sent = server.requests.map(({ body }) => (body === '' ? {} : (JSON.parse(body) as object)))
+    const sent = server.requests.map(({ json = {} }) => json as object)
     expect(sent.filter((message) => 'result' in message || 'error' in message)).toEqual([])
   })
 
@@ -386,11 +383,11 @@ describe('a look-up with an MCP server', () => {
     const id = await saved(mcp(good.url))
     await move(id, `${modern.url}/mcp`)
     expect(await call(id, { q: 'x' }, 'search')).toMatchObject({ ok: true, text: '{"a":"b"}' })
-    expect(modern.requests.filter(({ body }) => body.includes('tools/list')).length).toBe(1)
+    expect(modern.requests.filter((request) => methodOf(request) === 'tools/list').length).toBe(1)
   })
 
   test('is not awaited when its session ends', async () => {
-    const server = await serve((...given) => void (given[0].method === 'DELETE' || working(...given)))
+    const server = await serve((request) => (request.method === 'DELETE' ? 'hang' : working(request)))
     const { ok, duration_ms } = await call(await saved(mcp(server.url)), { q: 'x' }, 'search')
     expect([ok, duration_ms < LOOKUP_DEADLINE_MS]).toEqual([true, true])
   })
@@ -406,22 +403,21 @@ describe('a look-up with an MCP server', () => {
     expect(ended.map(({ headers }) => headers['mcp-session-id'])).toEqual(['s-1', 's-1'])
   })
 
-  test.each<[string, string, LookupHandler]>([
+  test.each<[string, string, AnswerSource]>([
     [
       'an unknown version',
       'initialize',
-      (request, response) => {
-        const { id } = JSON.parse(request.body) as { id: number }
+      ({ json }) => {
+        const { id } = json as { id: number }
         const result = { protocolVersion: '1900-01-01', capabilities: {}, serverInfo: { name: 's', version: '1' } }
-        response.setHeader('mcp-session-id', 's-1')
-        json({ jsonrpc: '2.0', id, result })(request, response)
+        return { headers: { 'mcp-session-id': 's-1' }, body: { jsonrpc: '2.0', id, result } }
       },
     ],
-    ['an error', 'notifications/initialized', respond('', {}, 500)],
+    ['an error', 'notifications/initialized', { status: 500 }],
   ])('ends its session also if it begins with %s for %s', async (_what, answered, answer) => {
-    const server = await serve((request, response) => {
-      const { method } = JSON.parse(request.body || '{}') as { method?: string }
-      return (method === answered ? answer : working)(request, response)
+    const server = await serve((request, index) => {
+      if (methodOf(request) !== answered) return working(request)
+      return typeof answer === 'function' ? answer(request, index) : answer
     })
     expect((await save(newId(), mcp(server.url))).status).toBe(422)
     const ended = server.requests.filter(({ method }) => method === 'DELETE')
@@ -435,27 +431,31 @@ describe('a look-up with an MCP server', () => {
     expect(response).toMatchObject(refusal(404, 'not_found'))
   })
 
-  test.each<[string, LookupHandler, string]>([
+  test.each<[string, AnswerSource, string]>([
     ['an error of the tool', withResult({ content: [{ type: 'text', text: 'No.' }], isError: true }), 'No.'],
     ['an error of the protocol', withAnswer({ error: REFUSED }), 'The server refused it: Unknown q.'],
-    ['a redirect', respond('', { location: '/elsewhere' }, 307), 'not followed'],
-    ['a status beyond 599', respond('', {}, 600), 'no status of HTTP'],
+    ['a redirect', { redirect: '/elsewhere', status: 307 }, 'not followed'],
+    ['a status beyond 599', { status: 600 }, 'no status of HTTP'],
     [
       'an answer of many parts',
       withResult({ content: Array.from({ length: 5_000 }, () => ({})) }),
       "The answer's body must have at most 5,000 fields and list items in all.",
     ],
-    ['an answer that is no JSON', respond('hello'), 'Model Context Protocol'],
-    ['a list of messages', json([{ jsonrpc: '2.0', id: 'a', method: 'ping' }]), 'a list instead'],
-    ['a broken connection', breakOff, 'connection'],
-    ['an answer without an end', json('x'.repeat(200_000)), 'more than'],
-  ])('that gives %s has no result', async (_what, handler, text) => {
+    ['an answer that is no JSON', { body: 'hello' }, 'Model Context Protocol'],
+    ['a list of messages', { body: [{ jsonrpc: '2.0', id: 'a', method: 'ping' }] }, 'a list instead'],
+    ['a broken connection', 'reset', 'connection'],
+    [
+      'an answer without an end',
+      { headers: { 'content-type': 'application/json' }, body: JSON.stringify('x'.repeat(200_000)) },
+      'more than',
+    ],
+  ])('that gives %s has no result', async (_what, given, text) => {
     const good = await serve(working)
     const id = await saved(mcp(good.url))
-    const bad = await serve(handler)
+    const bad = await serve(given)
     await move(id, `${bad.url}/mcp`)
     const answer = await call(id, { q: 'x' }, 'search')
     expect(answer).toMatchObject({ ok: false, text: expect.stringContaining(text) })
-    expect(bad.requests.every(({ url }) => url === '/mcp')).toBe(true)
+    expect(bad.requests.every((request) => request.path === '/mcp')).toBe(true)
   })
 })
