@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, jest, test } from '@jest/globals'
-import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, countLocked, untilLocked, waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
   acquireSessions,
@@ -190,8 +190,7 @@ test('no payload is in two jobs at once, also of those that are created at the s
   using holder = await beginTransaction(pool)
   await holder.query('LOCK TABLE resend_jobs IN EXCLUSIVE MODE')
   const creating = Promise.all([create('unreachable'), create('invalid')])
-  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  await waitUntil(async () => (await pool.query(waiting)).rowCount === 2)
+  await waitUntil(async () => (await countLocked(pool)) === 2)
   await holder.query('COMMIT')
   expect((await creating).filter(Boolean)).toHaveLength(1)
   const total = async () => (await previewResends(acme.db, viewer, { outcome: 'unreachable', sourceId })).total

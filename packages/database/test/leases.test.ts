@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { beginTransaction, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, untilLocked } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
   appendSteps,
@@ -120,8 +120,7 @@ async function meeting<Result>(
   await client.query(sql, [sessionId])
   const working = work()
   working.catch(() => {})
-  const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-  await waitUntil(async () => (await db.pool.query(blocked)).rowCount === 1, { timeoutMs: 4_000 })
+  await untilLocked(db.pool)
   await meanwhile()
   await client.query('COMMIT')
   return await working
