@@ -251,16 +251,19 @@ workflows:
 })
 
 describe('wf apply writes nothing and exits with 1', () => {
-  test('when a manifest has errors, and names each with its file, path and line', async () => {
+  test('when a manifest has errors, and names each with its file, path and line, in the order of the file', async () => {
     const good = await environment.writeFile('good.yaml', { organization: { name: 'Good' } })
     const bad = await environment.writeFile(
       'bad.yaml',
-      'organization: { name: Acme }\nworkflows:\n  - name: A\n    triggers:\n      - trigger_source: { name: API }\nusers:\n  - email: ada\n',
+      'workflows:\n  - name: A\n    triggers:\n      - trigger_source: { name: API }\nusers:\n  - email: ada\norganization: {}\n',
     )
     const { exitStatus, stderr } = await run('apply', good, bad)
     expect(exitStatus).toBe(1)
-    expect(stderr).toContain(`${bad}: workflows[0].triggers[0].trigger_source.slug: is missing  (line 5)\n`)
-    expect(stderr).toContain(`${bad}: users[0].email: must be an email address such as ada@acme.test  (line 7)\n`)
+    expect(stderr.match(/bad\.yaml: .*/g)).toEqual([
+      'bad.yaml: workflows[0].triggers[0].trigger_source.slug: is missing  (line 4)',
+      'bad.yaml: users[0].email: must be an email address such as ada@acme.test  (line 6)',
+      'bad.yaml: organization.name: is missing  (line 7)',
+    ])
     expect(await environment.db.prisma.organization.count()).toBe(0)
   })
 
