@@ -243,25 +243,6 @@ describe('An organization', () => {
     }
   })
 
-  test('whose rows another transaction has locked does not hold up the deletion of others', async () => {
-    const { pool, prisma } = app.db
-    const [first, second] = [await app.createOrganization(), await app.createOrganization()]
-    await data.saveSource({}, first)
-    for (const { owner, name } of [first, second])
-      expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
-    using other = await beginTransaction(pool)
-    await other.query('SELECT FROM webhook_sources WHERE organization_id = $1 FOR UPDATE', [first.id])
-    const arePurged = async () => {
-      const found = await prisma.organization.findMany({ where: { id: { in: [first.id, second.id] } } })
-      return [first, second].map(({ id }) => found.some((each) => each.id === id && each.purgedAt !== null))
-    }
-    while (!(await arePurged())[1]) await deleteOrganizationRows(app.db)
-    expect(await arePurged()).toEqual([false, true])
-    await other.query('COMMIT')
-    while (await deleteOrganizationRows(app.db));
-    expect(await arePurged()).toEqual([true, true])
-  })
-
   test('takes no account with it of a person who joins another one at the same moment', async () => {
     const [{ owner, member, name }, other] = [await app.createOrganization(), await app.createOrganization()]
     expect((await app.call(owner, 'deleteOrganization', { body: { name } })).status).toBe(204)
