@@ -15,27 +15,23 @@ const LEAD_MS = 500
 export type ServicePath = Awaited<ReturnType<typeof startServicePath>>
 
 export interface ServicePathOptions
-  extends Pick<BenchOptions, 'profile' | 'compact'>, Pick<SystemOptions, 'openDatabase'> {
+  extends Pick<BenchOptions, 'profile' | 'compact'>, Pick<SystemOptions, 'openDatabase' | 'env'> {
   /** How long the endpoint takes to answer a payload. Default 0. */
   readonly endpointDelayMs?: number
-  readonly runnerEnv?: Record<string, string>
-  readonly dispatcherEnv?: Record<string, string>
   /** Default: starts one, and stops it. */
   readonly rabbitMq?: SystemOptions['rabbitMq'] & { readonly pid: number }
 }
 
 export async function startServicePath(options: ServicePathOptions) {
-  const { profile, compact, openDatabase, endpointDelayMs = 0, runnerEnv, dispatcherEnv } = options
+  const { profile, compact, openDatabase, endpointDelayMs = 0, env } = options
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
-  const system = await startSystem({ profile, openDatabase, rabbitMq })
+  const system = await startSystem({ profile, openDatabase, rabbitMq, env })
   // In a process of its own, from which starts are sent, too.
   const receiver = await startRemoteReceiver(system, endpointDelayMs)
-  const dispatcher = await (compact
-    ? system.start('compact', { env: { ...dispatcherEnv, ...runnerEnv } })
-    : system.start('dispatcher', { env: dispatcherEnv }))
+  const dispatcher = await system.start(compact ? 'compact' : 'dispatcher')
   const gateway = await system.start('gateway')
   const customer = await createCustomer(system, [''], receiver.url)
-  const runner = compact ? dispatcher : await system.start('runner', { env: runnerEnv })
+  const runner = compact ? dispatcher : await system.start('runner')
   return {
     ...system,
     gateway,

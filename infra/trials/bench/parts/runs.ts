@@ -156,8 +156,11 @@ export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
   const pathOptions = {
     ...options,
     endpointDelayMs: ENDPOINT_DELAY_MS,
-    runnerEnv: { RUNNER_CONCURRENCY: String(WAITING_SESSIONS), RUNNER_ORGANIZATION_SHARE: '100' },
-    dispatcherEnv: { MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS) },
+    env: {
+      RUNNER_CONCURRENCY: String(WAITING_SESSIONS),
+      RUNNER_ORGANIZATION_SHARE: '100',
+      MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS),
+    },
   }
   for (let round = 0; round < options.rounds; round += 1) {
     await using path = await startServicePath(pathOptions)
