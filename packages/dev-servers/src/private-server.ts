@@ -9,7 +9,6 @@ export type ServerProcess = Pick<GuardedProcess, 'pid' | 'kill' | 'exited'>
 /** What `controlServer` needs to know about a server. */
 export interface ControlServerOptions {
   url: string
-  port: number
   /** Starts the server again and waits until it accepts connections. */
   start: () => Promise<ServerProcess>
   /** Asks for an orderly shutdown; sent by `restart`. */
@@ -22,7 +21,7 @@ export interface ControlServerOptions {
 
 /** Wraps a server that was just started as a `PrivateServer`. */
 export function controlServer(started: ServerProcess, options: ControlServerOptions) {
-  const { url, port, start, shutdownSignal, stopSignal, cleanUp } = options
+  const { url, start, shutdownSignal, stopSignal, cleanUp } = options
   let server = started
   /** Signals the server and waits until it has ended; SIGSTOP and SIGCONT return at once. */
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
@@ -35,8 +34,6 @@ export function controlServer(started: ServerProcess, options: ControlServerOpti
   return {
     /** Where clients connect. Stays the same over restarts. */
     url,
-    /** On 127.0.0.1. Stays the same over restarts. */
-    port,
     /** The server's main process; another one after each restart. */
     get pid() {
       return server.pid

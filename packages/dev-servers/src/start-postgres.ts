@@ -48,7 +48,6 @@ export async function startPostgres(
   const started = await start()
   const server = controlServer(started, {
     url: started.url,
-    port,
     start,
     shutdownSignal: 'SIGINT',
     stopSignal: 'SIGQUIT',

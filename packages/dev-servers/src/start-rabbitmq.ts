@@ -80,7 +80,6 @@ export async function startRabbitMq(options: RabbitMqOptions = {}): Promise<Priv
   try {
     const server = controlServer(await start(), {
       url: `amqp://guest:guest@${address}:${ports.amqp}`,
-      port: ports.amqp,
       start,
       shutdownSignal: 'SIGTERM',
       stopSignal: 'SIGKILL',

@@ -29,7 +29,6 @@ export async function startRedis(): Promise<PrivateServer> {
   }
   return controlServer(await start(), {
     url: `redis://127.0.0.1:${port}`,
-    port,
     start,
     shutdownSignal: 'SIGKILL',
     stopSignal: 'SIGKILL',
