@@ -38,21 +38,6 @@ export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawR
   return parseResponse(received)
 }
 
-/**
- * Opens connections, and sends on each a request whose chunked body does not end.
- * @param lines The request line and the headers, except those of the body.
- */
-export async function openUnfinishedRequests(
-  url: string,
-  lines: readonly string[],
-  count: number,
-): Promise<RawConnection[]> {
-  const body = ['Content-Type: application/json', 'Transfer-Encoding: chunked', '', '1', '{', '']
-  const connections = await Promise.all(Array.from({ length: count }, () => openConnection(url)))
-  for (const { write } of connections) write([...lines, ...body].join('\r\n'))
-  return connections
-}
-
 /** Parses the first response of the text received; null when there is none. */
 export function parseResponse(received: string): RawResponse | null {
   const [, status, lines = '', text = ''] = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n([^]*?)\r\n\r\n([^]*)$/.exec(received) ?? []

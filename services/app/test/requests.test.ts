@@ -9,7 +9,7 @@ import { type AppOperation, type AppOperationId, RESEND_IDS_MAX } from '@workflo
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
 import { byTime, encodeCursor } from '@workflow-service/service-kit'
-import { beginTransaction, openUnfinishedRequests, sendRaw, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { beginTransaction, openConnection, sendRaw, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { type AppCall, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
@@ -63,10 +63,13 @@ const countSlots = async () =>
     await (await fetch(`${app.metricsUrl}/metrics`)).text(),
   )?.[1]
 
+const signIn = async () => (await app.call(null, 'signIn', { body: { email: 'a@acme.test', password: 'x' } })).status
+
 test('bodies of strangers that never arrive take all slots of a network, and none any more once their connections end', async () => {
-  const signIn = async () => (await app.call(null, 'signIn', { body: { email: 'a@acme.test', password: 'x' } })).status
   const lines = ['POST /app/sign-in HTTP/1.1', 'Host: localhost', 'Sec-Fetch-Site: same-origin']
-  const connections = await openUnfinishedRequests(app.url, lines, 50)
+  const unfinished = ['Content-Type: application/json', 'Transfer-Encoding: chunked', '', '1', '{', '']
+  const connections = await Promise.all(Array.from({ length: 50 }, () => openConnection(app.url)))
+  for (const connection of connections) connection.write([...lines, ...unfinished].join('\r\n'))
   await waitUntil(async () => (await countSlots()) === '50')
   expect(await signIn()).toBe(503)
   for (const { socket } of connections) socket.resetAndDestroy()

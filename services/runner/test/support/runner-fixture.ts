@@ -7,7 +7,6 @@ import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId, type RunningService } from '@workflow-service/service-kit'
 import {
-  forwardManifest,
   type Answer,
   createCapturedLogger,
   type CustomerEndpoint,
@@ -86,9 +85,22 @@ async function createOrganization(
   const paths = named.flatMap(({ path, answer }) => (answer === undefined ? [] : [[path, answer] as const]))
   const endpoint = await startCustomerEndpoint({ paths: Object.fromEntries(paths) })
   const organizationId = newId()
-  const [applied] = await applyManifests(db, [
-    toManifest(forwardManifest(organizationId, { description, files: files.map((file) => ({ path: [], ...file })) })),
-  ])
+  const manifest = toManifest({
+    organization: { id: organizationId, name: 'Acme' },
+    users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
+    api_keys: [{ name: 'ci', scopes: ['read', 'start'] }],
+    workflows: [
+      {
+        name: 'Forward',
+        description,
+        scope: 'company_wide',
+        is_active: true,
+        triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
+        files,
+      },
+    ],
+  })
+  const [applied] = await applyManifests(db, [manifest])
   for (const { name, path, example } of named) {
     await put(`${organizationId}/webhook-sources/${newId()}?verify=never`, {
       name,
