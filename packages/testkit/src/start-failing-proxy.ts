@@ -6,20 +6,22 @@ import { close, listen } from './loopback-server.ts'
 const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
 type Failure = (typeof FAILURES)[number]
 
-/** A proxy before a public API that fails at random. */
+/** A proxy before an API that fails. */
 export type FailingProxy = Awaited<ReturnType<typeof startFailingProxy>>
 
 /**
  * Starts a proxy that passes requests on to the target, and fails in 31 of 100 cases: it hangs at each hundredth
  * request, and fails otherwise at random.
+ * @param always The failure of every request instead.
  */
-export async function startFailingProxy(target: string) {
+export async function startFailingProxy(target: string, always?: Failure) {
   const failures = new Map<Failure, number>()
   let requests = 0
   const server = createServer((incoming, response) => {
     requests += 1
     // Hanging takes a whole time-out, so it is rare: at random, it would come in no request of 300 calls now and then.
-    const failure = requests % 100 === 0 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
+    const random = requests % 100 === 0 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
+    const failure = always ?? random
     if (failure) failures.set(failure, (failures.get(failure) ?? 0) + 1)
     respondOrFail(incoming, response, target, failure)
   })

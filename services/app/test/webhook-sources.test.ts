@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { cutResponses, lookupIn, sourceIn, useDataApp } from './support/use-app.ts'
+import { startFailingProxy } from '@workflow-service/testkit/start-failing-proxy'
+import { lookupIn, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 
@@ -175,8 +176,8 @@ describe('A webhook source', () => {
     const { admin } = data.app.organization
     const first = await data.addDelivery(await data.saveSource({ name: 'Orders again' }))
     const resend = { params: { delivery_id: newId() }, body: { resend_of: first } }
-    const { url, close } = await cutResponses(data.dispatcherUrl)
-    const broken = await data.app.startAnother({ dispatcherUrl: url })
+    await using proxy = await startFailingProxy(data.dispatcherUrl, 'lose')
+    const broken = await data.app.startAnother({ dispatcherUrl: proxy.url })
     const params = { source_id: newId() }
     const call = { params, url: broken.url }
     const body = sourceIn({ endpoint_url: data.endpoint.url })
@@ -185,7 +186,6 @@ describe('A webhook source', () => {
       expect([id, status]).toEqual([id, 503])
     }
     expect((await data.app.call(admin, 'resendDelivery', { ...resend, url: broken.url })).status).toBe(503)
-    close()
     expect((await data.call(admin, 'resendDelivery', resend)).body.outcome).toBe('accepted')
     const by = { actor_name: 'The admin', actor_id: admin.userId }
     const events = ['saved', 'tested', 'deleted'].map((verb) => ({ action: `webhook_source.${verb}`, ...by }))

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { createServer, request as httpRequest } from 'node:http'
 import type { AppOperationId, RunStatus } from '@workflow-service/contract'
 import { newId, workflowSearchText } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
-import { createCapturedLogger, listen, startCustomerEndpoint } from '@workflow-service/testkit'
+import { createCapturedLogger, startCustomerEndpoint } from '@workflow-service/testkit'
 import { type AppCall, type Caller, INTERNAL_API_TOKEN, type TestApp, testEnv } from './test-app.ts'
 
 /** An application with a dispatcher and a customer's endpoint. */
@@ -62,18 +61,6 @@ export function keyIn(change: object = {}) {
 /** The body that adds a user, by default one without a role. */
 export function userIn(change: object = {}) {
   return { id: newId(), email: `${newId()}@acme.test`, first_name: '', last_name: '', role: null, ...change }
-}
-
-/** Starts a server that passes calls on, and breaks the connection instead of answering. */
-export async function cutResponses(target: string): Promise<{ url: string; close: () => void }> {
-  const server = createServer((req, res) => {
-    const { method = 'GET', headers } = req
-    const passed = httpRequest(`${target}${req.url}`, { method, headers }, (response) => {
-      response.resume().once('end', () => res.destroy())
-    })
-    req.pipe(passed)
-  })
-  return { url: `http://127.0.0.1:${await listen(server)}`, close: () => server.close() }
 }
 
 /** Starts the dispatcher, the endpoint, and another process of the application that uses them. */
