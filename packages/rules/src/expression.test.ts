@@ -11,6 +11,9 @@ class ContradictoryFields extends Map<string, unknown> {
   }
 }
 
+const TEXT = Array.from({ length: 3_000 }, (_, index) => index)
+  .join(' ')
+  .slice(0, 10_000)
 const input: RuleInput = {
   fields: new ContradictoryFields([
     ['total', '250.50'],
@@ -19,6 +22,9 @@ const input: RuleInput = {
     ['commas', ','.repeat(262_000)],
     ['brackets', '['.repeat(5_000) + ']'.repeat(5_000)],
     ['digits', '1'.repeat(262_000)],
+    ['greek', 'ΐ'.repeat(87_000)],
+    ['text', TEXT],
+    ['parts', Array.from({ length: 10 }, (_, index) => TEXT.slice(index * 900, index * 900 + 2_000))],
     ['many', Array.from({ length: 5_000 }, (_, index) => index)],
     ['deep', JSON.parse('['.repeat(33) + ']'.repeat(33))],
   ]),
@@ -281,6 +287,27 @@ describe('the work of an expression', () => {
     ['many lengths of a long text', oftenOf('size(fields.commas) < 0'), tooMuch],
     ['many parts of a long text', oftenOf('substring(fields.commas, 0, 1) == ""'), tooMuch],
     ['many searches in a long text', oftenOf('fields.digits.contains("112")'), tooMuch],
+    [
+      'a search for a long part that a long text nearly has everywhere',
+      '(fields.digits + fields.total).contains("12" + substring(fields.digits, 0, 9998))',
+      tooMuch,
+    ],
+    [
+      'a split at a long part that a long text nearly has everywhere',
+      'split(fields.digits, "12" + substring(fields.digits, 0, 9998)) == []',
+      tooMuch,
+    ],
+    [
+      'a replacement of a long part that a long text nearly has everywhere',
+      'replace(fields.digits, "12" + substring(fields.digits, 0, 9998), "")',
+      tooMuch,
+    ],
+    [
+      'many searches for a part that is barely too long for linear time',
+      oftenOf('fields.digits.contains("12" + substring(fields.digits, 0, 253))'),
+      tooMuch,
+    ],
+    ['many capitals of a long text beyond Latin-1', oftenOf('upper(fields.greek).startsWith("x")'), tooMuch],
     ['many lists of a long text', oftenOf('size(list(replace(fields.commas, ",,", "a,"))) < 0'), tooMuch],
     ['many lists in JSON', oftenOf('list(fields.brackets) == []'), tooMuch],
     ['many replacements in a long text', oftenOf('replace(fields.commas, ",", ";") == ""'), tooMuch],
@@ -307,6 +334,12 @@ describe('the work of an expression', () => {
       true,
     ],
     ['errors that a loop absorbs', 'fields.many.exists(a, a.b == 1) || true', true],
+    ['searches for long parts in a long text', 'fields.parts.all(part, fields.text.contains(part))', true],
+    [
+      'a search for a long part that a context nearly has everywhere',
+      'context.contains("xy" + substring(context, 0, 1998))',
+      false,
+    ],
     ['the longest text', 'size(context + context + context)', 30_000],
   ])('takes less than 50 ms for %s', async (_name, source, result) => {
     const fields = new Map([...input.fields, ['thousand', Array.from({ length: 1_000 }, (_, index) => index)]])
