@@ -73,6 +73,24 @@ describe('a reference to a file', () => {
     expect(find('a.pdf, @prices.md, @a.pdfx, ada@example.test')).toEqual([])
     expect(find('@no.pdf')).toEqual([])
   })
+
+  test('is found with one that it begins with, and where another one goes on', () => {
+    const others = ['a.pdf', 'a.pdf b.pdf', 'a.pdf c.pdf', 'a.png'].map((name) => file(name))
+    const run = { workflow: { description: '' }, inputMessage: '', context: '@a.pdf b.pdfx @a.pdf c.pdf' } as never
+    expect(findReferences(run, others).map(({ name }) => name)).toEqual(['a.pdf', 'a.pdf c.pdf'])
+  })
+
+  test.each([
+    ['nearly everywhere', (index: number) => `${index}${'@.pdf'.repeat(50)}`, '@.pdf'.repeat(10_000)],
+    ['by their first character', (index: number) => `${index}.pdf`, '@'.repeat(50_000)],
+  ])('is looked for within half a second among 1,000 paths that long texts have %s', (_where, nameOf, text) => {
+    const many = Array.from({ length: 1_000 }, (_, index) => file(nameOf(index)))
+    const run = { workflow: { description: text }, inputMessage: text, context: text.slice(0, 10_000) } as never
+    const before = process.threadCpuUsage()
+    expect(findReferences(run, many)).toEqual([])
+    const { user, system } = process.threadCpuUsage(before)
+    expect((user + system) / 1_000).toBeLessThan(500)
+  })
 })
 
 describe('a run whose text refers to files', () => {
