@@ -1,5 +1,6 @@
 import {
   notifyManager,
+  type Query as StoredQuery,
   QueryCache,
   QueryClient,
   queryOptions,
@@ -134,12 +135,25 @@ export const useIsAdmin = (): boolean => useMe().role !== 'member'
 export async function refresh(topics?: readonly EventTopic[]): Promise<void> {
   // A service of a later release may name topics that a page which was opened before the upgrade does not know.
   const readAfter: Partial<typeof READ_AFTER> = READ_AFTER
-  await queryClient.invalidateQueries({
-    predicate: ({ queryKey: [id, , part], state: { status } }) =>
+  await readAgain(
+    ({ queryKey: [id, , part], state: { status } }) =>
       // The rows of a list stay where they are; its head finds new ones (`useList`).
-      (part !== 'pages' || status === 'error') &&
+      (part !== 'pages' || status !== 'success') &&
       (!topics || topics.some((topic) => readAfter[topic]?.includes(id as AppOperationId))),
-  })
+  )
+}
+
+/** The first read of a query is not begun anew, unlike later ones: what it reads may be older than the change. */
+async function readAgain(isMeant: (query: StoredQuery) => boolean): Promise<void> {
+  const begun = new Set(
+    queryClient.getQueryCache().findAll({
+      fetchStatus: 'fetching',
+      predicate: (query) => query.state.data === undefined && isMeant(query),
+    }),
+  )
+  await queryClient.invalidateQueries({ predicate: isMeant })
+  if (begun.size === 0) return
+  await queryClient.invalidateQueries({ predicate: (query) => begun.has(query) && query.state.status === 'success' })
 }
 
 /** Calls an operation. One that needs a confirmation asks for the password, then runs again. */
@@ -165,6 +179,6 @@ export async function mutate<Id extends AppOperationId>(
   ...request: RequestArgument<Id>
 ): Promise<AppResponseBody<Id>> {
   const response = await callConfirmed(id, ...request)
-  await queryClient.invalidateQueries()
+  await readAgain(() => true)
   return response
 }
