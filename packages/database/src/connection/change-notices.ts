@@ -141,6 +141,7 @@ export function listenToChanges(options: {
     try {
       await current.connect()
       await current.query(`LISTEN ${CHANNEL}`)
+      if (isDown) return
       // In turn: pg 9 refuses a query of a client that executes another one.
       let last: Promise<unknown> = Promise.resolve()
       query = (text) => (last = last.then(() => current.query(text)).catch(reconnect))
