@@ -544,6 +544,19 @@ test('the page of a run shows admins what its model was asked, and everybody why
   await ofMember.getByText('1 min 0 s').first().waitFor()
 })
 
+test('a payload that waits for its paused source is not shown as sent, nor after its run was stopped', async () => {
+  const { owner, page, workflowId, sourceId } = await openFilled()
+  await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
+  const { runId } = await owner.start(workflowId, 'order_id: A-1\ncustomer: Ada\ntotal: 1')
+  await show(page, `/runs/${runId}`)
+  await page.locator('.notice').getByText('Order intake is paused.').waitFor()
+  const payload = page.getByRole('heading', { name: /sent to Order intake/i })
+  expect(await payload.textContent()).toBe('Not sent to Order intake')
+  await owner.call('cancelRun', { params: { run_id: runId } })
+  await page.getByText(/^Cancelled by /).waitFor()
+  expect(await payload.textContent()).toBe('Not sent to Order intake')
+})
+
 test('a remark in the timeline of a run is no warning', async () => {
   const { page, runId } = await openFilled()
   const notes = ['files_attached', 'no_rule_matched', 'history_halved', 'of_an_earlier_release'].map((code) => ({

@@ -284,8 +284,9 @@ export async function findVisibleRun(
      WHERE run_id = $1 AND kind IN ('model_answer', 'session_summary')`,
     [runId],
   )
+  // Before the deliveries: a planned payload without one was not sent.
+  const steps = await readBoundedSteps(db, runId)
   const deliveries = await listDeliveriesOfRun(db, organizationId, runId)
   const approvals = await listApprovalsOfRun(db, organizationId, runId)
-  const steps = await readBoundedSteps(db, runId)
   return { ...run, ...used[0]!, steps, deliveries, approvals }
 }

@@ -158,16 +158,17 @@ function sentEvent(
   const delivery = run.deliveries.find((each) => each.id === id)
   // The link and the failure of a single one are above the timeline.
   const isOnly = run.deliveries.filter(({ resend_of: of }) => of === null).length === 1
-  const { outcome, status, reason } = delivery ?? result?.delivery ?? { outcome: 'in_flight' }
+  const sent = delivery ?? result?.delivery
   const took = delivery?.duration_ms ? durationText(delivery.duration_ms) : null
   const source = <ThingLink kind="webhook_source" id={sourceId} name={name} />
   const json = <JsonView label="payload" value={payload} />
   const approval = run.approvals.find((each) => each.delivery_id === id)?.status
-  // Also an approved one, until it is sent: its source may be paused, or the run was stopped before.
-  if (!delivery && approval && (approval !== 'approved' || !result?.delivery)) {
-    const tone = ['waiting', 'approved'].includes(approval) && run.finished_at === null ? 'warn' : 'bad'
+  // Planned, or approved: until it is sent, its source may be paused, or the run was stopped before.
+  if (!sent || (!delivery && approval && approval !== 'approved')) {
+    const tone = [undefined, 'waiting', 'approved'].includes(approval) && run.finished_at === null ? 'warn' : 'bad'
     return { icon: 'send', tone, title: <>Not sent to {source}</>, content: json }
   }
+  const { outcome, status, reason } = sent
   const title = (
     <>
       {again ? 'Sent again to' : 'Sent to'} {source} <StatusBadge status={outcome} />
