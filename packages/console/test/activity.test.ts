@@ -557,6 +557,31 @@ test('a payload that waits for its paused source is not shown as sent, nor after
   expect(await payload.textContent()).toBe('Not sent to Order intake')
 })
 
+test('the page of a run whose large steps are not read says so in place of each', async () => {
+  const { page, runId } = await openFilled()
+  const text = 'x'.repeat(1_500_000)
+  const answer = { turn: 1, model: 'm', finish_reason: 'stop', input_tokens: 1, output_tokens: 1 }
+  const steps = [
+    { kind: 'note', data: { code: 'large', text } },
+    { kind: 'model_answer', data: { ...answer, parts: [{ type: 'text', text }] } },
+    { kind: 'tool_call', data: { call_id: '9', tool: 'send', arguments: { text } } },
+  ]
+  await service.db.pool.query(
+    `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+     SELECT $1, 1000 + number, step->>'kind', (step->'data')::json, 1
+     FROM unnest($2::json[]) WITH ORDINALITY AS item (step, number)`,
+    [runId, steps],
+  )
+  await show(page, `/runs/${runId}`)
+  const timeline = page.getByRole('list', { name: 'Timeline' })
+  const omitted = timeline.getByRole('listitem').filter({ hasText: 'It is large' })
+  await omitted.nth(1).waitFor()
+  expect(await omitted.getByRole('heading').allTextContents()).toEqual([
+    'The agent answered',
+    'The agent called a tool',
+  ])
+})
+
 test('a remark in the timeline of a run is no warning', async () => {
   const { page, runId } = await openFilled()
   const notes = ['files_attached', 'no_rule_matched', 'history_halved', 'of_an_earlier_release'].map((code) => ({

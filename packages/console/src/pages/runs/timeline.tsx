@@ -68,8 +68,28 @@ function Event({ run, at, event }: { run: RunDetailOut; at: string; event: Timel
 
 const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
 
+const LARGE: Readonly<Record<NewJournalStep['kind'], string>> = {
+  message: 'The agent received',
+  model_answer: 'The agent answered',
+  tool_call: 'The agent called a tool',
+  tool_result: 'A tool answered',
+  approval_request: 'Waits for approval',
+  approval_decision: 'Approval decided',
+  session_summary: 'Earlier runs summarized',
+  note: 'Note',
+}
+
+/** A step that is not read, since those before it are large. */
+function largeEvent(kind: NewJournalStep['kind'], bytes: number): TimelineEvent {
+  const note = `It is large: its ${bytes.toLocaleString('en')} bytes are not shown.`
+  const log = kind === 'tool_call' ? ' What was sent is in the log of its webhook source.' : ''
+  return { icon: 'info', title: LARGE[kind], note: note + log }
+}
+
 /** A step of the journal as an event. Null for one that another event shows. */
 function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEvent | null {
+  const { omitted_bytes: omitted } = data as { omitted_bytes?: number }
+  if (omitted !== undefined) return largeEvent(kind, omitted)
   switch (kind) {
     case 'message':
       return data.text === run.context ? null : { icon: 'session', title: 'The agent received', text: data.text }
