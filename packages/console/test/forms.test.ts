@@ -290,6 +290,33 @@ test('a try whose result cannot be read says why, and that another one has repla
   await replaced.waitFor()
 })
 
+test('a try counts only what would be sent, and says so if it does not know all of it', async () => {
+  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/try`)
+  const large = { omitted_bytes: 3_000_000 }
+  let extra: object[] = []
+  await page.route('**/trials/*', async (route) => {
+    if (route.request().method() !== 'GET') return await route.fallback()
+    const response = await route.fetch()
+    const trial = (await response.json()) as { steps?: { kind: string; data: { delivery?: object } }[] }
+    if (!trial.steps) return await route.fulfill({ response })
+    // What a model corrects: the first payload does not follow the example.
+    const invalid = trial.steps.flatMap(({ kind, data }) =>
+      data.delivery
+        ? [{ kind, data: { ...data, call_id: 'x', delivery: { ...data.delivery, outcome: 'invalid' } } }]
+        : [],
+    )
+    await route.fulfill({ response, json: { ...trial, steps: [...invalid, ...extra, ...trial.steps] } })
+  })
+  await press(page, 'Try without sending')
+  await page.getByText('The run would send 1 payload. Nothing was sent.').waitFor()
+  expect(await page.getByRole('heading', { name: 'Not to Order intake' }).count()).toBe(1)
+  extra = ['model_answer', 'tool_call'].map((kind) => ({ kind, data: large }))
+  await press(page, 'Try without sending')
+  await page
+    .getByText('The run would send at least 1 payload. Nothing was sent. Some of its steps are too large to be shown.')
+    .waitFor()
+})
+
 test('a run whose payload is incomplete names what it lacks, leads to the rule that it needs, and starts again with it', async () => {
   browser.expectProblem(/409/)
   const { owner, page, workflowId } = await openFilled()

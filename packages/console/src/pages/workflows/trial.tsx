@@ -45,6 +45,9 @@ function TrialResult({ trial, problem }: { trial: TrialOut | undefined; problem:
   const steps = (trial?.steps ?? []) as unknown as NewJournalStep[]
   const results = new Map(steps.flatMap(({ kind, data }) => (kind === 'tool_result' ? [[data.call_id, data]] : [])))
   const payloads = steps.flatMap(({ kind, data }) => (kind === 'tool_call' && data.delivery ? [data] : []))
+  // Not those that a model corrected.
+  const sent = payloads.filter(({ call_id: id }) => results.get(id)?.delivery?.outcome === 'accepted').length
+  const isWhole = !steps.some(isOmitted)
   const { error } = trial ?? {}
   return (
     <Section
@@ -73,10 +76,11 @@ function TrialResult({ trial, problem }: { trial: TrialOut | undefined; problem:
             <p>The run would fail. {errorText(error)}</p>
           </Notice>
         ) : (
-          <Notice kind={payloads.length > 0 ? 'good' : 'info'}>
-            {payloads.length === 0
+          <Notice kind={sent > 0 ? 'good' : 'info'}>
+            {sent === 0 && isWhole
               ? 'The run would succeed and send nothing.'
-              : `The run would send ${payloads.length === 1 ? '1 payload' : `${payloads.length} payloads`}. Nothing was sent.`}
+              : `The run would send ${isWhole ? '' : 'at least '}${sent === 1 ? '1 payload' : `${sent} payloads`}. Nothing was sent.`}
+            {isWhole ? null : ' Some of its steps are too large to be shown.'}
           </Notice>
         )}
       </div>
@@ -91,6 +95,9 @@ function TrialResult({ trial, problem }: { trial: TrialOut | undefined; problem:
     </Section>
   )
 }
+
+/** Large steps are not kept. */
+const isOmitted = ({ data }: NewJournalStep) => 'omitted_bytes' in data
 
 interface PayloadProps {
   source_id: string
@@ -121,7 +128,9 @@ function Payload({ source_id: id, source_name: name, payload, result }: PayloadP
 
 /** What the agent noted, and what a model wrote. */
 function Remarks({ steps }: { steps: readonly NewJournalStep[] }) {
-  const texts = steps.flatMap(({ kind, data }) => {
+  const texts = steps.flatMap((step) => {
+    const { kind, data } = step
+    if (isOmitted(step)) return []
     if (kind === 'note') return [inWords(data.text)]
     if (kind === 'model_answer') return data.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
     return []
