@@ -584,6 +584,24 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   await page.getByText('No case yet').waitFor()
 })
 
+test('a case of an evaluation that was stopped is not said to fail', async () => {
+  const { owner, page, workflowId } = await openFilled()
+  const [caseId, id] = [newId(), newId()]
+  const params = { workflow_id: workflowId, evaluation_id: id }
+  const body = { name: 'An order', context: 'order_id: A-17', expected: [], version: null }
+  await owner.call('saveCase', { params: { workflow_id: workflowId, case_id: caseId }, body })
+  const asIs = { model: null, version_id: null, description: null, rules: null }
+  await owner.call('startEvaluation', { params, body: { id, ...asIs } })
+  await waitUntil(async () => (await owner.call('getEvaluation', { params })).finished_at !== null)
+  await service.db.pool.query(
+    `UPDATE evaluation_results SET error = 'stopped: A person stopped the evaluation' WHERE evaluation_id = $1`,
+    [id],
+  )
+  await show(page, `/workflows/${workflowId}/cases?evaluation=${id}`)
+  await page.getByRole('row', { name: 'An order Stopped' }).waitFor()
+  expect(await page.getByText('Would fail').count()).toBe(0)
+})
+
 test('a case that is saved again is of the source that has the name now, if its own was deleted', async () => {
   const { owner, page, workflowId, sourceId } = await openFilled()
   const params = { workflow_id: workflowId, case_id: newId() }

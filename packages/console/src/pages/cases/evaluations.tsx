@@ -165,7 +165,7 @@ function noticeKind({ finished_at: at, same, total }: Evaluation) {
 
 function resultText({ finished_at: at, error, differences }: Result): string {
   if (!at) return 'To do'
-  if (error) return 'Would fail'
+  if (error) return error.startsWith('stopped: ') ? 'Stopped' : 'Would fail'
   if (differences.length === 0) return 'Same'
   return differences.length === 1 ? '1 difference' : `${differences.length} differences`
 }
