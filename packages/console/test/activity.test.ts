@@ -557,6 +557,18 @@ test('a payload that waits for its paused source is not shown as sent, nor after
   expect(await payload.textContent()).toBe('Not sent to Order intake')
 })
 
+test('a delivery whose reused connection ended is not said to be one that the service stopped', async () => {
+  const { page, deliveryId } = await openFilled()
+  const reason = 'The endpoint ended the connection of an earlier request before it answered this one.'
+  await service.db.pool.query(
+    `UPDATE deliveries SET outcome = 'unknown', status = NULL, answer = NULL, reason = $2 WHERE id = $1`,
+    [deliveryId, reason],
+  )
+  await show(page, `/deliveries/${deliveryId}`)
+  const shown = await page.locator('.notice').filter({ hasText: reason }).textContent()
+  expect(shown).toBe(`${reason}The endpoint may have received it, and may have acted on it.`)
+})
+
 test('the page of a run whose large steps are not read says so in place of each', async () => {
   const { page, runId } = await openFilled()
   const text = 'x'.repeat(1_500_000)

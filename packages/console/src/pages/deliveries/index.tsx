@@ -42,7 +42,7 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
   unreachable: 'There was no valid answer: the endpoint may have received it.',
   refused: 'The service did not send it.',
   invalid: 'It was not sent, because it does not follow the example.',
-  unknown: 'The service stopped while it was sending: the endpoint may have received it.',
+  unknown: 'The endpoint may have received it, and may have acted on it.',
   in_flight: 'It is being sent.',
 }
 
