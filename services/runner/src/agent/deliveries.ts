@@ -114,7 +114,7 @@ export function formatDelivery({ source_name: name, outcome, status, reason }: J
     case 'timed_out':
       return `${name} did not answer within ${PAYLOAD_DEADLINE_MS / 1_000} seconds`
     case 'unreachable':
-      return `${name} could not be reached.${formatReason(reason)}`
+      return `${name} could not be reached, or gave no valid answer.${formatReason(reason)}`
     case 'refused':
     case 'invalid':
       return `Nothing was sent to ${name}.${formatReason(reason)}`

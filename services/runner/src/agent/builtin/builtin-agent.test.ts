@@ -103,7 +103,11 @@ describe('the built-in agent', () => {
   test.each([
     ['rejected', null, 'Order intake did not accept the payload: it answered 500'],
     ['timed_out', null, 'Order intake did not answer within 30 seconds'],
-    ['unreachable', 'It was refused.', 'Order intake could not be reached. It was refused.'],
+    [
+      'unreachable',
+      'The connection was reset.',
+      'Order intake could not be reached, or gave no valid answer. The connection was reset.',
+    ],
     ['refused', 'It is not public.', 'Nothing was sent to Order intake. It is not public.'],
     ['invalid', 'total: must be a number.', 'Nothing was sent to Order intake. total: must be a number.'],
     ['unknown', null, 'It is unknown whether Order intake received the payload: the request was interrupted'],
