@@ -3,7 +3,7 @@ import got, { RequestError } from 'got'
 import type { TSchema } from 'typebox'
 import type { Static } from '@workflow-service/contract/type'
 import type { CheckedParts } from './http/check-request.ts'
-import { describeFieldError } from './http/errors.ts'
+import { describeFieldError, isUnknownPath } from './http/errors.ts'
 
 type InternalOperations = typeof INTERNAL_OPERATIONS
 
@@ -103,8 +103,8 @@ function toCallError(url: string, status: number, error: InternalErrorBody | und
     const message = `The dispatcher at ${url} rejected the token. Set INTERNAL_API_TOKEN to the value that the dispatcher has.`
     return new InternalCallError(message, status)
   }
-  if (!error) {
-    const message = `The server at ${url} is not a dispatcher (it answered ${status}). Check DISPATCHER_URL.`
+  if (!error || isUnknownPath(error)) {
+    const message = `The server at ${url} is not a dispatcher of this release (it answered ${status}). Check DISPATCHER_URL.`
     return new InternalCallError(message, status)
   }
   const details = error.details?.map(describeFieldError) ?? []

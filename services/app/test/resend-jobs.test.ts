@@ -20,9 +20,9 @@ afterEach(async () => {
 })
 
 /** What an application has that sends the payloads of jobs. */
-async function createContext() {
+async function createContext(dispatcherUrl = data.dispatcherUrl) {
   const { logger } = createCapturedLogger({ service: 'app' })
-  const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
+  const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: dispatcherUrl })
   return await createAppServiceContext(config, { sessionQueue: createInProcessQueue(), logger })
 }
 
@@ -247,6 +247,17 @@ describe('Payloads that are sent again together', () => {
     await suspend(false)
     expect(await read(body.id)).toMatchObject({ status: 'running', done: 0, not_sent: 0 })
     await pool.query('UPDATE resend_jobs SET lease_until = now()')
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+  })
+
+  test('wait while DISPATCHER_URL has a path that no dispatcher has', async () => {
+    await addFailed('D1')
+    const { body } = await create({ source_id: sourceId })
+    const ctx = await createContext(`${data.dispatcherUrl}/base`)
+    await sendResendJobs(ctx, AbortSignal.timeout(1_500), async () => {}, 500)
+    await ctx.close()
+    expect(await read(body.id)).toMatchObject({ status: 'running', done: 0, not_sent: 0 })
+    await startSender()
     expect(await untilEnded(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
   })
 

@@ -145,7 +145,14 @@ function toApiError(error: unknown): ApiError {
   return new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
 }
 
-/** Answers 404 to every path and method that no route has taken. */
+const UNKNOWN_PATH = /^[A-Z]+ \/\S* not found\.$/
+
+/** Whether an error of any of our services is of a path that it does not have, as at a wrong DISPATCHER_URL. */
+export function isUnknownPath({ code, message }: { readonly code: string; readonly message: string }): boolean {
+  return code === 'not_found' && UNKNOWN_PATH.test(message)
+}
+
+/** Answers 404 to every path and method that no route has taken: see `isUnknownPath`. */
 export const handleNotFound: RequestHandler = (req, _res, next) => {
   next(notFound(`${req.method} ${req.path}`))
 }

@@ -132,6 +132,7 @@ export function serveOperations<const Table extends OperationTable, Principal>(
     // Before the caller is known: an alert counts also what fails without a database to read keys from.
     if (route) res.locals.operationId = route.operation.id
     return mapMaybePromise(options.authorize(req, res, route?.operation), (principal) => {
+      // See `isUnknownPath`.
       if (!route) throw notFound(`${req.method} ${path}`)
       return route.respond({ req, res, params: pathParams(route.pattern, path), principal })
     })

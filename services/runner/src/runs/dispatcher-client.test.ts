@@ -146,6 +146,13 @@ describe('the dispatcher client', () => {
     },
   )
 
+  test('does not take a service without this path, such as at a wrong DISPATCHER_URL, for a source that is gone', async () => {
+    const error = { code: 'not_found', message: 'POST /base/internal/deliveries not found.', request_id: 'r' }
+    const wrong = respondWhole(404, { error })
+    const { result } = await deliver(wrong, wrong, respond(200, accepted))
+    expect(await result).toMatchObject({ outcome: 'accepted' })
+  })
+
   test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)

@@ -6,7 +6,7 @@ import {
   type LookupCallOut,
   RUN_JOURNAL_STATES,
 } from '@workflow-service/contract'
-import { backoff, type Gauge, type Logger, type OperationCall } from '@workflow-service/service-kit'
+import { backoff, type Gauge, isUnknownPath, type Logger, type OperationCall } from '@workflow-service/service-kit'
 import type { ApprovalRequired, PayloadResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
@@ -195,8 +195,9 @@ export function readResponse({ status, body, journal: written }: DispatcherRespo
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const { code = '', message: explanation = 'no reason given', details } = error ?? {}
   const reason = `The dispatcher answered ${status} ${code}: ${explanation}`
-  // Of a proxy before the dispatcher: an earlier call with this id may have sent the payload.
-  if (code === '' && REFUSALS.includes(status)) return { repeat: 'invalid', reason }
+  // Of a proxy before the dispatcher, or of another service: an earlier call with this id may have sent the payload.
+  const isOfOther = code === '' || isUnknownPath({ code, message: explanation })
+  if (isOfOther && REFUSALS.includes(status)) return { repeat: 'invalid', reason }
   switch (status) {
     case 404:
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
