@@ -13,6 +13,7 @@ const step = <Kind extends Step['kind']>(ms: number, kind: Kind, data: Extract<S
 
 const run: RunDetails = {
   approvals: [],
+  waits_for_source: true,
   id: id(1),
   workflow_id: id(2),
   session_id: id(3),
@@ -104,6 +105,9 @@ describe('formatRun', () => {
       steps.push(step(990, 'note', { code: 'taken_up_again', text: 'Resumed (attempt 1), after 9 steps' }))
       expect(formatRun(terminal, { ...parked, steps })).toContain(`  waits         ${text}\n\n`)
     }
+    // The source was resumed, and no runner has come yet.
+    const resumed = [...run.steps, step(980, 'note', { code: 'source_paused', text })]
+    expect(formatRun(terminal, { ...parked, steps: resumed, waits_for_source: false })).not.toContain('  waits ')
     expect(formatRun(terminal, { ...parked, status: 'running' })).not.toContain('  waits ')
     expect(formatRun(terminal, { ...parked, steps: run.steps })).not.toContain('  waits ')
   })

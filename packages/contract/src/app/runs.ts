@@ -130,6 +130,7 @@ export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and d
   context: Str('The text that it was started with.'),
   input_message: Str("The trigger's message at that time."),
   request_id: Str('The request that started it.'),
+  waits_for_source: Bool('Whether it waits until a webhook source is resumed.'),
   input_tokens: Int('Tokens that models read.'),
   output_tokens: Int('Tokens that models wrote.'),
   cost_micros: Nullable(Int('What models cost, in millionths of `currency`; null without prices.')),

@@ -8,7 +8,7 @@ import { type Db, isoTime } from '../connection/index.ts'
 import { hasStatus, startsOfStatus } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
-import type { RunQuery } from './run-lists.ts'
+import { type RunQuery, waitsForSource } from './run-lists.ts'
 
 /** A run as `wf runs list` prints it. `id` is the id of the start. */
 export interface RunRow extends Pick<RunOut, 'id' | 'session_id' | 'status' | 'attempts' | 'error'> {
@@ -52,6 +52,7 @@ export interface RunDetails extends RunRow {
   readonly context: string
   readonly input_message: string
   readonly request_id: string
+  readonly waits_for_source: boolean
   readonly steps: readonly JournalStep[]
   readonly deliveries: readonly RunDelivery[]
   readonly approvals: readonly ApprovalOut[]
@@ -72,7 +73,7 @@ export async function showRun(db: Db, runId: string): Promise<RunDetails | null>
     `SELECT starts.id, starts.workflow_id, starts.session_id, starts.status, starts.attempts, starts.error,
        starts.created_at, starts.started_at, starts.finished_at, starts.organization_id,
        workflows.name AS workflow_name, starts.number::float8 AS number, starts.origin, starts.context,
-       starts.input_message, starts.request_id
+       starts.input_message, starts.request_id, ${waitsForSource('starts')} AS waits_for_source
      FROM starts JOIN workflows ON workflows.id = starts.workflow_id
      WHERE starts.id = $1`,
     [runId],

@@ -61,6 +61,12 @@ const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', work
   END AS started_by,
   start.created_at, start.started_at, start.finished_at`
 
+/** SQL: whether a row of `starts` is parked for a source that is not resumed. */
+export const waitsForSource = (start: string): string => `EXISTS (
+  SELECT FROM sessions WHERE sessions.id = ${start}.session_id AND paused_source_id IS NOT NULL
+    AND last_finished_number + 1 = ${start}.number
+)`
+
 /**
  * Runs that the viewer sees, newest first. Reads a bounded number of rows by an index for
  * each filter. Of a member whose workflows ran rarely, it reads the newest runs of each of them.
@@ -268,7 +274,8 @@ export async function findVisibleRun(
 ): Promise<RunDetailOut | undefined> {
   const [run] = await queryRows<Omit<RunDetailOut, keyof UsedByRun | 'steps' | 'deliveries' | 'approvals'>>(
     db,
-    `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
+    `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id,
+       ${waitsForSource('start')} AS waits_for_source
      FROM starts AS start
      JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
      WHERE start.organization_id = $1 AND start.id = $3`,

@@ -51,7 +51,7 @@ export function StopQueued({ runs, ...queue }: { runs: readonly RunOut[]; kind: 
   const askToStop = () =>
     askToConfirm({
       title: `Stop all queued runs of this ${queue.kind}?`,
-      text: 'They end as cancelled, and nothing of them is sent. Runs that are under way go on.',
+      text: 'They end as cancelled, and nothing more of them is sent. Runs that are under way go on.',
       action: 'Stop queued runs',
       async onConfirm() {
         while ((await mutate('cancelQueuedRuns', { body: queue })).is_more) continue

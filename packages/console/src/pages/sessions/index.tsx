@@ -128,11 +128,15 @@ function SessionDetails(session: SessionDetailOut) {
   )
 }
 
-/** What a start of a session waits for: the nearest earlier one that has not ended, or a runner. */
-function waitsFor({ status, number }: RunOut, { runs, waiting_count: waiting }: SessionDetailOut): string {
+/** What a start of a session waits for: the nearest earlier one that has not ended, or a runner, or what parked it. */
+function waitsFor(
+  { status, number, started_at: startedAt }: RunOut,
+  { runs, waiting_count: waiting }: SessionDetailOut,
+): string {
   if (status !== 'queued') return ''
   const left = runs.filter((run) => !hasEnded(run))
   const before = left.findLast((run) => run.number < number)
   if (before) return `Start ${before.number}`
+  if (startedAt) return 'See its run'
   return waiting > left.length ? 'Earlier starts, or a free runner' : 'A free runner'
 }

@@ -199,7 +199,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
 function askToPause({ id, name }: AppWebhookSourceOut) {
   askToConfirm({
     title: `Pause ${name}?`,
-    text: 'Nothing is sent to it until someone resumes it. Runs wait, up to 3 days, and then go on in their order.',
+    text: 'Nothing is sent to it until someone resumes it. Runs wait until then, and go on in their order. One that has waited for 3 days fails.',
     action: 'Pause',
     isHarmless: true,
     onConfirm: () => mutate('pauseWebhookSource', { params: { source_id: id } }),
