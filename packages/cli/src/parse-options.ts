@@ -75,11 +75,11 @@ function isoTime(text: string): Date {
   return new Date(isDay ? `${day}T${time}${zone}` : Number.NaN)
 }
 
-/** @throws UsageError if no time is both at or after `since` and before `until`. */
-export function checkPeriod({ since, until }: { readonly since?: Date; readonly until?: Date }): void {
+/** @throws UsageError if no time is both at or after `since` and before `until`. `prefix`: of how these are given. */
+export function checkPeriod({ since, until }: { readonly since?: Date; readonly until?: Date }, prefix = '--'): void {
   if (since && until && since >= until) {
     throw new UsageError(
-      `--since (${since.toISOString()}) must be before --until (${until.toISOString()}): nothing is in between.`,
+      `${prefix}since (${since.toISOString()}) must be before ${prefix}until (${until.toISOString()}): nothing is in between.`,
     )
   }
 }

@@ -19,6 +19,8 @@ interface ResendOptions {
   dryRun?: boolean
 }
 
+const payloads = (count: number) => `${count} ${count === 1 ? 'payload' : 'payloads'}`
+
 export async function resend(
   ctx: OrganizationContext,
   { where = {}, rate, id = newId(), dryRun }: ResendOptions,
@@ -26,7 +28,7 @@ export async function resend(
   const { db, organization } = ctx
   if (Object.keys(where).length === 0)
     throw new CliError('Name at least one condition, such as --where outcome=rejected.')
-  checkPeriod(where)
+  checkPeriod(where, '')
   const { source, workflow, attention: needsAttention, ...conditions } = where
   const filter: ResendFilter = {
     ...conditions,
@@ -45,7 +47,7 @@ export async function resend(
   if (dryRun || (preview.total === 0 && !(await findResendJob(db, viewer, id)))) {
     return {
       json: preview,
-      text: () => `${preview.total} payloads${dryRun ? ' would be sent' : ''}.\n${counts.join('')}`,
+      text: () => `${payloads(preview.total)}${dryRun ? ' would be sent' : ''}.\n${counts.join('')}`,
     }
   }
   const by = operatorOf(organization.id)
@@ -56,6 +58,7 @@ export async function resend(
   if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile, or a running job has them.')
   return {
     json: job,
-    text: () => `Sending ${job.total} payloads again as job ${job.id}, ${job.per_second} a second.\n${counts.join('')}`,
+    text: () =>
+      `Sending ${payloads(job.total)} again as job ${job.id}, ${job.per_second} a second.\n${counts.join('')}`,
   }
 }
