@@ -115,6 +115,14 @@ describe('with an API key alone, wf', () => {
     }
   })
 
+  test('does not say that nothing was sent of a run whose deliveries are deleted by now', async () => {
+    const { delivery } = gateway.db.prisma
+    await delivery.update({ where: { id: deliveryId }, data: { runId: null } })
+    expect((await run('runs', 'show', ended.id)).stdout).toContain('\nThe log has no delivery of it.\n')
+    expect((await run('logs', '--run', ended.id)).stdout).toBe('The log has no delivery.\n')
+    await delivery.update({ where: { id: deliveryId }, data: { runId: ended.id } })
+  })
+
   test('starts a workflow and follows its run, with an exit status that says how it ended', async () => {
     const { output, ended: following } = watchWf(
       keyEnv(),

@@ -382,11 +382,16 @@ test('wf deliveries resend shows what would be sent, and starts a job for what m
   await send({ order_id: 'R-1' })
   const where = ['--where', 'source=Order intake', '--where', 'status=500', '--where', 'search=R-1']
   const preview = await resend(...where, '--dry-run')
-  expect(preview.stdout).toBe('1 payloads would be sent.\n  Order intake: 1\n')
+  expect(preview.stdout).toBe('1 payload would be sent.\n  Order intake: 1\n')
   const id = newId()
   const started = await resend(...where, '--rate', '5', '--id', id, '--json')
   expect(started.json()).toMatchObject({ id, status: 'running', total: 1, per_second: 5, created_by: 'operator' })
   await environment.db.prisma.delivery.deleteMany()
+  // What was sent may have been deleted because of its age.
+  expect((await logs()).stdout).toBe('The log of Order intake is empty.\n')
+  expect((await logs('--kind', 'payload')).stdout).toBe(
+    'The log of Order intake has nothing that matches the options.\n',
+  )
   expect((await resend(...where, '--id', id, '--json')).json()).toEqual(started.json())
   expect(await resend(...where.slice(0, 4), '--where', 'search=R-2')).toMatchObject({ stdout: '0 payloads.\n' })
   expect((await resend()).exitStatus).toBe(1)
@@ -397,7 +402,9 @@ test('wf deliveries resend shows what would be sent, and starts a job for what m
     expect(await resend('--where', wrong)).toMatchObject(failure(`argument '${wrong}' is invalid. It must be`, 2))
   }
   const period = ['--where', 'since=1h', '--where', 'until=2h']
-  expect(await resend(...period)).toMatchObject(failure(/must be before .* nothing is in between/, 2))
+  expect(await resend(...period)).toMatchObject(
+    failure(/: since \(.*\) must be before until \(.*\): nothing is in between/, 2),
+  )
   await environment.db.pool.query(
     `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
        SELECT gen_random_uuid(), organization_id, id, 'payload', 'refused', '{}', 'r'

@@ -749,7 +749,7 @@ test('a log keeps its position and filter when an entry opens and closes, and th
   await page.waitForURL(`${service.url}/deliveries?source_id=${sourceId}`)
 })
 
-test('the log of a source leads back to it, says so while nothing was sent, and is not found for an unknown source', async () => {
+test('the log of a source leads back to it, says so while it is empty, also since what was sent is deleted, and is not found for an unknown source', async () => {
   const { owner, page, sourceId } = await openFilled(({ sourceId: id }) => `/deliveries?source_id=${id}`)
   await page.getByRole('heading', { name: 'Logs of Order intake' }).waitFor()
   await owner.call('deleteWebhookSource', { params: { source_id: sourceId } })
@@ -758,10 +758,11 @@ test('the log of a source leads back to it, says so while nothing was sent, and 
   const { id } = await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   await service.db.prisma.delivery.deleteMany({ where: { sourceId: id } })
   await follow(page, `/deliveries?source_id=${id}`)
-  await page.getByRole('heading', { name: 'Nothing was sent yet' }).waitFor()
+  await page.getByRole('heading', { name: 'Nothing is in the log' }).waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   await page.locator('.back', { hasText: 'Billing' }).click()
   await page.getByRole('heading', { name: 'Billing' }).waitFor()
+  await page.getByText('None in the log').nth(1).waitFor()
   await follow(page, `/deliveries?source_id=${newId()}`)
   await page.getByRole('heading', { name: 'Not found' }).waitFor()
 })

@@ -73,7 +73,7 @@ function formatRun(terminal: Terminal, run: Run): string {
     ['accepted', `${showTime(acceptedAt)} UTC`],
   ]
   const columns = [...DELIVERY_COLUMNS, DELIVERY_ID]
-  const table = renderTable(terminal, columns, run.deliveries, 'Nothing was sent.')
+  const table = renderTable(terminal, columns, run.deliveries, 'The log has no delivery of it.')
   return `Run ${paint(terminal, 'bold', id)} ${paint(terminal, stateColour(status), status)}${took}\n${formatFacts(terminal, facts)}\n${table}`
 }
 
@@ -135,7 +135,7 @@ export async function logs(
     DELIVERY_ID,
     { title: 'RUN', value: (row) => row.run_id, cut: 'id' },
   ]
-  return listResult(newest, columns, 'Nothing was sent.')
+  return listResult(newest, columns, 'The log has no delivery.')
 }
 
 /** @throws UsageError if an option is given that the public API has nothing for. */

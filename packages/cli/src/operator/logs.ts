@@ -27,10 +27,10 @@ export async function logs(
   const { outcome, kind, since, until, limit } = options
   const query = { sourceId: source.id, outcome, kind, since, until, limit }
   const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
-  const matching = hasFilter ? ' that matches the options' : ' yet'
+  const emptyText = hasFilter ? 'has nothing that matches the options' : 'is empty'
   const { rows: newest } = await listDeliveries(db, organization.id, query)
   if (options.follow) return await follow(ctx, query, newest, options)
-  return listResult(newest, COLUMNS, `Nothing was sent to ${source.name}${matching}.`)
+  return listResult(newest, COLUMNS, `The log of ${source.name} ${emptyText}.`)
 }
 
 const COLUMNS: readonly Column<LoggedDelivery>[] = [

@@ -149,7 +149,7 @@ export function DeliveriesPage() {
       }
       empty={{
         icon: 'send',
-        title: 'Nothing was sent yet',
+        title: 'Nothing is in the log',
         text: 'Verifications and what agents send appear here.',
       }}
     >

@@ -67,7 +67,7 @@ function Verified({ source }: { source: AppListedWebhookSourceOut }) {
 }
 
 function Last({ request }: { request: AppWebhookSourceOut['last_payload'] }) {
-  if (!request) return <span className="muted">None yet</span>
+  if (!request) return <span className="muted">None in the log</span>
   return <LastStatus status={request.outcome} at={request.created_at} reason={request.reason} />
 }
 
@@ -176,7 +176,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
           'Last verification': !isNew && (
             <LastRequest sourceId={id} request={lastVerification} none="None in the log" />
           ),
-          'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="No workflow has sent here yet" />,
+          'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="None in the log" />,
           URL: !isAdmin && source.endpoint_url,
           'When to send here': !isAdmin && source.description !== '' && source.description,
           Signed: !isAdmin && (source.has_signing_secret ? 'Yes' : 'No'),
