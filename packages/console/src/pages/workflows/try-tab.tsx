@@ -50,13 +50,20 @@ function useExamples(ids: readonly string[]): readonly Readonly<Record<string, u
 const names = (sources: readonly AppListedWebhookSourceOut[]) =>
   new Intl.ListFormat('en').format(sources.map(({ name }) => name))
 
-/** Says what a start does at the endpoints: at once, or after a person has approved it. */
+/** Says what a start does at the endpoints: at once, after a person has approved it, or once they are resumed. */
 function sendsText(sources: readonly AppListedWebhookSourceOut[]): string {
-  const { none = [], first = [], always = [] } = Object.groupBy(sources, ({ approval }) => approval)
+  const {
+    none = [],
+    first = [],
+    always = [],
+    paused = [],
+  } = Object.groupBy(sources, ({ approval, paused_at: at }) => (at ? 'paused' : approval))
   return [
     none.length > 0 && `This really sends to ${names(none)}.`,
     always.length > 0 && `A person approves first what goes to ${names(always)}.`,
     first.length > 0 && `A person approves what goes to ${names(first)}, until the first one was accepted.`,
+    paused.length > 0 &&
+      `What goes to ${names(paused)} waits until ${paused.length === 1 ? 'it is' : 'they are'} resumed.`,
   ]
     .filter(Boolean)
     .join(' ')
