@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
-import { createSetupLink } from '@workflow-service/database'
+import { createSetupLink, newId } from '@workflow-service/database'
 import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Page } from '@workflow-service/testkit/use-browser'
@@ -232,7 +232,7 @@ test('a trigger that was deleted meanwhile is kept as the kind that it was', asy
 })
 
 test('a try says which sources get the payload at once, and which only after an approval', async () => {
-  const { owner, page, workflowId } = await openFilled()
+  const { owner, page, workflowId, sourceId } = await openFilled()
   for (const [name, approval] of [
     ['Billing', 'always'],
     ['Stock', 'first'],
@@ -252,6 +252,15 @@ test('a try says which sources get the payload at once, and which only after an 
     )
     .waitFor()
   expect(await findIssues(page)).toEqual([])
+  const billing = (await owner.call('listWebhookSources')).data.find((each) => each.name === 'Billing')!
+  for (const id of [sourceId, billing.id]) await owner.call('pauseWebhookSource', { params: { source_id: id } })
+  await show(page, `/workflows/${workflowId}/try`)
+  await page
+    .getByText(
+      'A person approves what goes to Stock, until the first one was accepted. What goes to Billing and Order intake waits until they are resumed.',
+    )
+    .waitFor()
+  expect(await page.getByText('This really sends').count()).toBe(0)
 })
 
 test('a try whose result cannot be read says why, and that another one has replaced it only if that is so; kept as a case, it starts nothing', async () => {
@@ -288,6 +297,18 @@ test('a try whose result cannot be read says why, and that another one has repla
   })
   await press(page, 'Try without sending')
   await replaced.waitFor()
+})
+
+test('a key of a person who was removed is not said to be one of the operator', async () => {
+  const { owner, page } = await open()
+  const other = await service.signIn({ role: 'admin', organizationId: owner.organizationId })
+  await other.call('createApiKey', { body: { id: newId(), name: 'CRM', scopes: ['read'], expires_at: null } })
+  const { user_id: userId } = await other.call('getMe')
+  await owner.call('deleteUser', { params: { user_id: userId } })
+  await show(page, '/keys')
+  const row = page.getByRole('row', { name: /^CRM/ })
+  await row.waitFor()
+  expect(await row.getByRole('cell').nth(2).textContent()).toBe('Operator or removed person')
 })
 
 test('a try counts only what would be sent, and says so if it does not know all of it', async () => {

@@ -31,7 +31,11 @@ export function KeysPage() {
         { header: 'Name', cell: (key) => key.name },
         { header: 'Key', cell: (key) => <code>{key.prefix}…</code> },
         { header: 'Scopes', cell: (key) => key.scopes.join(', '), isShort: true },
-        { header: 'Created by', cell: (key) => key.created_by?.name ?? 'Operator', isSecondary: true },
+        {
+          header: 'Created by',
+          cell: (key) => key.created_by?.name ?? 'Operator or removed person',
+          isSecondary: true,
+        },
         { header: 'Last used', cell: (key) => <Time value={key.last_used_at} none="Never" /> },
         { header: 'Expires', cell: (key) => <Expiry apiKey={key} /> },
         {
