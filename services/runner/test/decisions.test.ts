@@ -112,7 +112,10 @@ describe('a paused source', () => {
     await startWaitBefore3Days(one)
     await wakeNow(one)
     const [run] = await fixture.waitForRuns([one])
-    expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
+    expect(run).toMatchObject({
+      status: 'failed',
+      error: 'source_paused: A payload waited 3 days for Order intake, which is paused, and was not sent',
+    })
     // Otherwise a resume would end a later wait of the session.
     const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
     expect(session.pausedSourceId).toBeNull()

@@ -72,7 +72,10 @@ export function createAgentRun(attempt: Attempt): AgentRun {
         const { source_id: sourceId, source_name: name } = call.delivery
         const outcome = await stored.parkForSource({ sourceId, position: journal.nextPosition })
         if (outcome === 'parked') throw new RunParkedError('The run waits for a paused source', PAUSE_DAYS * 86_400_000)
-        if (outcome === 'expired') throw new RunError('source_paused', `${name} was paused for ${PAUSE_DAYS} days`)
+        if (outcome === 'expired') {
+          const why = `A payload waited ${PAUSE_DAYS} days for ${name}, which is paused, and was not sent`
+          throw new RunError('source_paused', why)
+        }
       }
     },
   }
