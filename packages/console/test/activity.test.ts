@@ -421,8 +421,10 @@ test('at most 1,000 of the payloads that a list shows are sent again at once, an
     body: { id: newId(), source_id: sourceId, outcome: 'accepted', per_second: 1 },
   })
   await follow(page, `/resends/${job.id}`)
+  await page.getByRole('heading', { name: 'Sending 1 payload again' }).waitFor()
   await page.getByRole('button', { name: 'Stop', exact: true }).click()
   await page.getByText('until it was stopped').waitFor()
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('0 of 1 payload sent again')
   expect(await owner.call('getResendJob', { params: { resend_job_id: job.id } })).toMatchObject({
     status: 'stopped',
     done: 0,

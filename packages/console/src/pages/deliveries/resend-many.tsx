@@ -112,6 +112,7 @@ export const ResendJobPage = pageOf('getResendJob', ResendJob)
 function ResendJob(job: AppResponseBody<'getResendJob'>) {
   const { id, status, total, done, not_sent: notSent, outcomes, finished_at: finishedAt } = job
   const isRunning = status === 'running'
+  const sent = done - notSent
   const wasRunning = useRef(isRunning)
   useEffect(() => {
     // Only its end: a live region would read each count on the way.
@@ -121,7 +122,11 @@ function ResendJob(job: AppResponseBody<'getResendJob'>) {
   const stop = () => mutate('stopResendJob', { params: { resend_job_id: id } })
   return (
     <Page
-      title={`${payloads(total)} sent again`}
+      title={
+        isRunning
+          ? `Sending ${payloads(total)} again`
+          : `${sent < total ? `${sent.toLocaleString('en')} of ` : ''}${payloads(total)} sent again`
+      }
       back={['Deliveries', { to: '/deliveries' }]}
       intro={isRunning ? 'It goes on without this page, and sends each payload once.' : null}
       actions={isRunning ? <Button label="Stop" icon="close" onClick={stop} done="Stopped." /> : null}
