@@ -574,6 +574,24 @@ test('a payload that waits for its paused source is not shown as sent, nor after
   expect(await payload.textContent()).toBe('Not sent to Order intake')
 })
 
+test('a count that ends at a limit is shown as at least so many', async () => {
+  const { owner, page, sourceId } = await openFilled()
+  await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
+  await page.route('**/app/overview', async (route) => {
+    const response = await route.fetch()
+    await route.fulfill({ response, json: { ...((await response.json()) as object), waiting_runs: 200 } })
+  })
+  await page.route(`**/app/webhook-sources/${sourceId}`, async (route) => {
+    const response = await route.fetch()
+    const source = (await response.json()) as AppResponseBody<'getWebhookSource'>
+    await route.fulfill({ response, json: { ...source, state: { ...source.state, waiting_runs: 1_000 } } })
+  })
+  await show(page, '/')
+  await page.getByRole('link', { name: '200+ runs wait for approval' }).waitFor()
+  await show(page, `/sources/${sourceId}`)
+  expect(await page.getByText('1,000+ runs wait until it is resumed').count()).toBe(1)
+})
+
 test('a delivery whose reused connection ended is not said to be one that the service stopped', async () => {
   const { page, deliveryId } = await openFilled()
   const reason = 'The endpoint ended the connection of an earlier request before it answered this one.'

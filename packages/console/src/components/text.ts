@@ -11,6 +11,10 @@ export function beginningOf(text: string, maxLength: number): string {
   return text.slice(0, end)
 }
 
+/** A number that is counted up to a limit. */
+export const countText = (count: number, limit: number): string =>
+  `${Math.min(count, limit).toLocaleString('en')}${count < limit ? '' : '+'}`
+
 /** The first character of a text, as a person counts them. */
 export const firstCharacter = (text: string): string => [...CHARACTERS.segment(text.slice(0, 50))][0]?.segment ?? ''
 

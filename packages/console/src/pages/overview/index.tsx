@@ -5,6 +5,7 @@ import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
 import { DAY_MS, StatusBadge, statusText, Time, useLastDay } from '../../components/status-and-time.tsx'
+import { countText } from '../../components/text.ts'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText, NO_CODE } from '../runs/run-text.ts'
@@ -15,6 +16,9 @@ import { moneyText } from '../../components/values.tsx'
 /** The webhook source and the workflow that the local stack makes (infra/local-stack/demo.yaml). */
 const DEMO_IDS = ['c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21', '0e9c6a3b-2f7d-4d1e-b6c4-91d2e8f4c532']
 const areOfDemo = (things: { id: string }[]) => things.length > 0 && things.every(({ id }) => DEMO_IDS.includes(id))
+
+/** The overview counts no more. */
+const MAX_WAITING_RUNS = 200
 
 export function OverviewPage() {
   return (
@@ -174,7 +178,9 @@ function Attention(props: Pick<OverviewOut, 'attention' | 'budgets' | 'waiting_r
       {waitingRuns > 0 ? (
         <Notice kind="warning">
           <Link to="/approvals">
-            {waitingRuns === 1 ? '1 run waits for approval' : `${waitingRuns} runs wait for approval`}
+            {waitingRuns === 1
+              ? '1 run waits for approval'
+              : `${countText(waitingRuns, MAX_WAITING_RUNS)} runs wait for approval`}
           </Link>
         </Notice>
       ) : null}

@@ -12,7 +12,7 @@ import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { Table } from '../../components/table.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
-import { fold } from '../../components/text.ts'
+import { countText, fold } from '../../components/text.ts'
 import { toast } from '../../components/toast.ts'
 import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
 import { SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
@@ -219,6 +219,9 @@ function ActionNotice(props: { kind: 'good' | 'warning' | 'danger'; action: Acti
   )
 }
 
+/** Neither more runs that wait are counted, nor more payloads in a row. */
+const MAX_COUNTED = 1_000
+
 /** Says that the source is paused, or offers it because its payloads fail. */
 function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   const { id, paused_at: pausedAt, paused_by: by } = source
@@ -227,7 +230,8 @@ function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   if (pausedAt) {
     const onClick = () => mutate('resumeWebhookSource', { params: { source_id: id } })
     const resume = { label: 'Resume', variant: 'primary', onClick, done: 'Resumed. What waited is sent now.' } as const
-    const what = runs === 0 ? 'Payloads wait' : `${runs.toLocaleString('en')} ${runs === 1 ? 'run waits' : 'runs wait'}`
+    const what =
+      runs === 0 ? 'Payloads wait' : `${countText(runs, MAX_COUNTED)} ${runs === 1 ? 'run waits' : 'runs wait'}`
     return (
       <ActionNotice kind="warning" action={isAdmin && resume}>
         Paused by {by} <Time value={pausedAt} />. {what} until it is resumed, up to 3 days.
@@ -237,7 +241,7 @@ function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   if (!failing) return null
   return (
     <ActionNotice kind="danger" action={isAdmin && { label: 'Pause it', onClick: () => askToPause(source) }}>
-      {failing.count.toLocaleString('en')} payloads in a row were not accepted, since{' '}
+      {countText(failing.count, MAX_COUNTED)} payloads in a row were not accepted, since{' '}
       <Time value={failing.since} isExact />.
     </ActionNotice>
   )
