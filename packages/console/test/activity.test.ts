@@ -544,6 +544,9 @@ test('the page of a run shows admins what its model was asked, and everybody why
   )
   await show(ofMember, `/runs/${runId}`)
   await ofMember.locator('.notice').getByText(waits).waitFor()
+  // The runner may be the only one.
+  const resumed = ofMember.getByRole('listitem').filter({ hasText: 'Resumed (attempt 1)' })
+  expect(await resumed.getByRole('heading').textContent()).toBe('Continued')
   await ofMember.getByText('1 min 0 s').first().waitFor()
 })
 

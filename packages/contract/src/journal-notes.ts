@@ -33,7 +33,7 @@ const NOTES = {
   run_parked: { title: 'Waits for the model', isParked: true },
   budget_spent: { title: 'Waits for the next budget', isParked: true },
   source_paused: { title: 'Waits for a paused source', isParked: true },
-  taken_up_again: { title: 'Continued by another runner', isRemark: true, isOfAttempt: true },
+  taken_up_again: { title: 'Continued', isRemark: true, isOfAttempt: true },
   attempt_failed: { title: 'Attempt failed', isOfAttempt: true },
 } as const satisfies Readonly<Record<string, JournalNote>>
 
