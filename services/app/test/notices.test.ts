@@ -255,6 +255,16 @@ describe('Notices', () => {
       expect.stringMatching(/^Stock is failing: 50 payloads in a row were not accepted since 20\S{8} \d\d:\d\d UTC$/),
       `The API key CI expires on ${TOMORROW.slice(0, 16).replace('T', ' ')} UTC`,
     ])
+    // No more than 1,000 are counted.
+    await data.app.db.pool.query(
+      `INSERT INTO approvals SELECT (jsonb_populate_record(approval, jsonb_build_object('delivery_id', gen_random_uuid()))).*
+       FROM approvals AS approval, generate_series(1, 9) WHERE expires_at > now()`,
+    )
+    await data.app.db.pool.query('DELETE FROM notices')
+    await recordNotices(data.app.db, id, true)
+    expect((await list()).map(({ text }) => text)).toContain(
+      '1,000+ payloads wait for approval, the first to Order intake',
+    )
   })
 
   test('that wait are not sent to a person who has lost access', async () => {
