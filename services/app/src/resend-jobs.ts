@@ -36,23 +36,29 @@ export async function sendResendJobs(
   const first = await leaseResendJob(ctx.db)
   if (!first) return
   let active = 0
+  const failed = new AbortController()
+  const over = AbortSignal.any([signal, failed.signal])
   const work = async (leased?: LeasedResends): Promise<void> => {
     let next = leased
-    while (!signal.aborted) {
+    while (!over.aborted) {
       next ??= await leaseResendJob(ctx.db)
       if (next) {
         active += 1
         await sendJob(ctx, next, signal, { untilNextSecond, turnMs }).finally(() => (active -= 1))
         next = undefined
       } else if (active > 0) {
-        await pauseSecond(signal)
+        await pauseSecond(over)
       } else {
         return
       }
     }
   }
   // The first is at work before the others look for a job, so that these stay.
-  await Promise.all([work(first), ...Array.from({ length: JOBS_AT_ONCE - 1 }, () => work())])
+  const workers = [work(first), ...Array.from({ length: JOBS_AT_ONCE - 1 }, () => work())]
+  for (const worker of workers) worker.catch(() => failed.abort())
+  // After an error, too, a stop and the next look for jobs wait for what is under way.
+  const failure = (await Promise.allSettled(workers)).find(({ status }) => status === 'rejected')
+  if (failure?.status === 'rejected') throw failure.reason
 }
 
 async function sendJob(

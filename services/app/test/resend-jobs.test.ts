@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { ResendJobOut } from '@workflow-service/contract'
@@ -349,6 +350,33 @@ describe('Payloads that are sent again together', () => {
     expect(inOrder).toEqual(['X1', 'X2', 'W1', 'W2'])
     await ctx.close()
   }, 60_000)
+
+  test('are waited for by a stop, also after a look for other jobs has failed', async () => {
+    const answer = Promise.withResolvers<void>()
+    data.endpoint.answerWith(async () => {
+      await answer.promise
+      return { status: 200 }
+    })
+    const { body } = await create({ ids: [await addFailed('L1')] })
+    const ctx = await createContext()
+    const { pool } = ctx.db
+    let looks = 0
+    const query = async (...args: [string, unknown[]]) => {
+      if (args[0].includes('row_number() OVER') && ++looks > 1) throw new Error('Connection terminated')
+      return await pool.query(...args)
+    }
+    let hasEnded = false
+    const sending = sendResendJobs({ ...ctx, db: { ...ctx.db, pool: { query } } as never }, AbortSignal.timeout(20_000))
+    void sending.catch(() => {}).finally(() => (hasEnded = true))
+    await data.endpoint.waitForRequests(1)
+    await waitUntil(() => looks === 4)
+    await nextTurn()
+    expect(hasEnded).toBe(false)
+    answer.resolve()
+    await expect(sending).rejects.toThrow('Connection terminated')
+    expect(await read(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+    await ctx.close()
+  })
 
   test('stop when a person says so, and those that cannot be sent are counted', async () => {
     const gone = await data.saveSource()
