@@ -10,6 +10,8 @@ type InternalOperations = typeof INTERNAL_OPERATIONS
 /** What a call of an internal operation sends: its parts, as in the contract. */
 export type InternalRequest<Id extends keyof InternalOperations> = Partial<CheckedParts<InternalOperations[Id]>> & {
   readonly requestId?: string
+  /** Ends the wait for the response. The dispatcher may have got the call. */
+  readonly signal?: AbortSignal
 }
 
 type SchemasOf<Id extends keyof InternalOperations> = Extract<
@@ -61,7 +63,7 @@ export interface InternalClientOptions {
 /** Creates the client of everything but runs, which have a hot path of their own in the runner. */
 export function createInternalClient({ url, token, headersOf = () => ({}) }: InternalClientOptions): InternalClient {
   return {
-    call: async (id, { params = {}, query = {}, headers, body, requestId }) => {
+    call: async (id, { params = {}, query = {}, headers, body, requestId, signal }) => {
       const { method, path } = INTERNAL_OPERATIONS[id]
       const values = params as Readonly<Record<string, unknown>>
       const filled = path.replaceAll(/\{(\w+)\}/g, (_part, name: string) => encodeURIComponent(String(values[name])))
@@ -81,6 +83,7 @@ export function createInternalClient({ url, token, headersOf = () => ({}) }: Int
         timeout: { request: TIMEOUT_MS },
         followRedirect: false,
         throwHttpErrors: false,
+        signal,
       }).catch((error: unknown) => {
         // Only the code: got's errors carry the request, and with it the token and the signing secret.
         const reason = error instanceof RequestError ? error.code : String(error)

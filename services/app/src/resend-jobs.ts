@@ -122,7 +122,8 @@ async function resend(
   const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
   while (!signal.aborted) {
     try {
-      await dispatcher.call('sendPayload', { params: { delivery_id: resendId }, body, requestId: newRequestId() })
+      const params = { delivery_id: resendId }
+      await dispatcher.call('sendPayload', { params, body, requestId: newRequestId(), signal })
       return 'sent'
     } catch (error) {
       if (!(error instanceof ApiError)) throw error

@@ -351,6 +351,28 @@ describe('Payloads that are sent again together', () => {
     await ctx.close()
   }, 60_000)
 
+  test('hold up no stop while their endpoint is slow: the next process has their outcomes', async () => {
+    const answer = Promise.withResolvers<void>()
+    data.endpoint.answerWith(async () => {
+      await answer.promise
+      return { status: 200 }
+    })
+    const { body } = await create({ ids: [await addFailed('K1')] })
+    const ctx = await createContext()
+    const stop = new AbortController()
+    const sending = sendResendJobs(ctx, stop.signal)
+    await data.endpoint.waitForRequests(1)
+    stop.abort()
+    await sending
+    expect(await read(body.id)).toMatchObject({ status: 'running', done: 0 })
+    const next = sendResendJobs(ctx, AbortSignal.timeout(20_000))
+    answer.resolve()
+    await next
+    expect(await read(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+    expect(received()).toEqual(['K1'])
+    await ctx.close()
+  })
+
   test('are waited for by a stop, also after a look for other jobs has failed', async () => {
     const answer = Promise.withResolvers<void>()
     data.endpoint.answerWith(async () => {
