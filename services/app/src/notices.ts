@@ -70,18 +70,23 @@ async function recordForEach(
 export async function sendNotices(ctx: NoticeContext, signal: AbortSignal): Promise<void> {
   const underWay = new Map<Promise<unknown>, string>()
   const { db, config } = ctx
-  while (!signal.aborted) {
-    const free = AT_ONCE - underWay.size
-    const busy = [...new Set(underWay.values())]
-    const due = free > 0 ? await takeDueNotices(db, free, config.smtp !== undefined, busy) : []
-    for (const notice of due) {
-      const sending = sendNotice(ctx, notice).finally(() => underWay.delete(sending))
-      underWay.set(sending, notice.organizationId)
+  try {
+    while (!signal.aborted) {
+      const free = AT_ONCE - underWay.size
+      const busy = [...new Set(underWay.values())]
+      const due = free > 0 ? await takeDueNotices(db, free, config.smtp !== undefined, busy) : []
+      for (const notice of due) {
+        const sending = sendNotice(ctx, notice).finally(() => underWay.delete(sending))
+        underWay.set(sending, notice.organizationId)
+      }
+      if (underWay.size === 0) return
+      await Promise.race([...underWay.keys(), sleep(LOOK_MS, undefined, { ref: false })])
     }
-    if (underWay.size === 0) return
-    await Promise.race([...underWay.keys(), sleep(LOOK_MS, undefined, { ref: false })])
+    await Promise.all(underWay.keys())
+  } finally {
+    // After an error, too: one that is sent and not recorded is sent again.
+    await Promise.allSettled(underWay.keys())
   }
-  await Promise.all(underWay.keys())
 }
 
 /** Sends a notice, and records what became of it. Resolves to why it was not sent. */

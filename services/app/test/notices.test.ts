@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import {
   type Database,
@@ -17,7 +18,7 @@ import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
 import { createLimiter } from '../src/auth/sign-in-limits.ts'
 import { ADDRESS_QUOTA, MAIL_QUOTA } from '../src/mail-quota.ts'
-import { makeNotices, sendNotice } from '../src/notices.ts'
+import { makeNotices, sendNotice, sendNotices } from '../src/notices.ts'
 import { keyIn, type TestOrganization, useDataApp } from './support/use-app.ts'
 
 /** A mail server that keeps what it gets, or refuses it. */
@@ -434,6 +435,35 @@ describe('Notices', () => {
     await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
     await data.call(organization.admin, 'testMyNotices')
     expect(addressees).toEqual([organization.admin.email, '"eve,bob"@example.com'])
+  })
+
+  test('that are being sent are waited for by a stop, also after a look for others has failed', async () => {
+    const { ctx } = createContext()
+    const { pool } = ctx.db
+    const answer = Promise.withResolvers<{ error: null }>()
+    const notice = { id: newId(), organizationId: organization.id, userId: null, recipient: '', body: {}, attempts: 1 }
+    const seen: string[] = []
+    const query = async (...[text, values]: [string, unknown[]]) => {
+      if (text.includes?.('attempts = attempts + 1')) {
+        if (seen.push('look') === 1) return { rows: [notice] }
+        throw new Error('Connection terminated')
+      }
+      if (text.includes?.('SET error = ')) seen.push('finish')
+      return await pool.query(text, values)
+    }
+    const dispatcher = { call: () => answer.promise }
+    const sending = sendNotices(
+      { ...ctx, db: { ...ctx.db, pool: { query } }, dispatcher } as never,
+      new AbortController().signal,
+    )
+    let hasEnded = false
+    void sending.catch(() => {}).finally(() => (hasEnded = true))
+    await waitUntil(() => seen.length === 2)
+    await nextTurn()
+    expect(hasEnded).toBe(false)
+    answer.resolve({ error: null })
+    await expect(sending).rejects.toThrow('Connection terminated')
+    expect(seen).toEqual(['look', 'look', 'finish'])
   })
 
   test('flood no address: who set it need not be its owner', async () => {
