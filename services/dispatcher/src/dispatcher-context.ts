@@ -70,6 +70,8 @@ export async function createDispatcherContext(config: DispatcherConfig, override
       createSendRequest({ allowedSubnets: config.allowedSubnets, egressProxy: config.egressProxy }),
     /** Limits the requests to endpoints that are in flight. */
     limiter,
+    /** By the monotonic clock, when a process that stops ends to send payloads. */
+    sending: { endsMs: Number.POSITIVE_INFINITY },
     /** The database work of saves and tests of webhook sources (`inTurn`). */
     savingTurns,
     /**

@@ -1,12 +1,10 @@
 import { type RunningService, startMaintenance, startService } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
 import type { DispatcherConfig } from './config.ts'
+import { SEND_AFTER_STOP_MS, STOP_GRACE_MS } from './deliveries/deadlines.ts'
 import { createDispatcherContext, type DispatcherContext, type DispatcherOverrides } from './dispatcher-context.ts'
 import { createLocalCalls, type LocalCalls } from './local-calls.ts'
 import { MAINTENANCE } from './maintenance.ts'
-
-/** A stop waits for the requests in flight: 30 s for a payload request, and 1 s to record and answer. */
-const STOP_GRACE_MS = 31_000
 
 /** A dispatcher that also takes the payloads of a runner in its process. */
 export interface RunningDispatcher extends RunningService {
@@ -29,6 +27,7 @@ export async function startDispatcher(
         stop: async () => {
           // Calls that wait for a slot could still send for 30 s; their callers repeat them at another dispatcher.
           ctx.limiter.stopWaiting()
+          ctx.sending.endsMs = performance.now() + SEND_AFTER_STOP_MS
           await Promise.all([maintenance.stop(), localCalls.stop(STOP_GRACE_MS)])
         },
       }

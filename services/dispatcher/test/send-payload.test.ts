@@ -1,8 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { compile, DeliveriesLine, DeliveryOut, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { newId, readSteps } from '@workflow-service/database'
-import { freePort, startCustomerEndpoint, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
+import {
+  beginTransaction,
+  freePort,
+  startCustomerEndpoint,
+  startRawEndpoint,
+  untilLocked,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
+import { SEND_AFTER_STOP_MS } from '../src/deliveries/deadlines.ts'
 import {
   callDispatcher,
   type InternalResponse,
@@ -643,6 +652,25 @@ describe('limits', () => {
     expect((await slow).body.outcome).toBe('accepted')
     await stopped
     expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('a stopping dispatcher sends no payload whose response would come after its end: a repeated call sends it', async () => {
+    const stopping = await dispatcher.startAnother()
+    using client = await beginTransaction(dispatcher.db.pool)
+    await client.query('LOCK TABLE deliveries IN EXCLUSIVE MODE')
+    const late = newId()
+    const sending = send(late, {}, stopping.url)
+    await untilLocked(dispatcher.db.pool, 'AS request (id, organization_id, source_id')
+    const stopped = stopping.stop()
+    // Its port is closed when the time begins.
+    await waitUntil(async () => !(await fetch(`${stopping.url}/healthz`).catch(() => undefined)))
+    await sleep(SEND_AFTER_STOP_MS + 100)
+    await client.query('ROLLBACK')
+    await stopped
+    expect(await sending).toMatchObject(refusal(503, 'service_unavailable'))
+    expect(await dispatcher.isRecorded(late)).toBe(false)
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+    expect((await send(late)).body.outcome).toBe('accepted')
   })
 })
 

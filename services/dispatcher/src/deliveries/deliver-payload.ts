@@ -166,9 +166,9 @@ async function send(
     if (invalid) return invalid
     const owner = { organizationId: request.organizationId, id: request.sourceId }
     const signingSecret = target.signingSecret && ctx.secrets.decrypt(owner, target.signingSecret)
-    if (performance.now() - claimedMs > SEND_WITHIN_MS) {
-      return new NotSentError('The service was delayed before it could send.')
-    }
+    const nowMs = performance.now()
+    if (nowMs > ctx.sending.endsMs) return new NotSentError('The service stops.')
+    if (nowMs - claimedMs > SEND_WITHIN_MS) return new NotSentError('The service was delayed before it could send.')
     const { result, redact } = await sendSignedRequest(ctx, {
       url: target.endpointUrl,
       body,
