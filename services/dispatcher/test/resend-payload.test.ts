@@ -454,6 +454,23 @@ describe('a connection that the service cannot open', () => {
     expect(response).toMatchObject(unavailable)
     expect((await dispatcher.call('GET', `${dispatcher.sourcePath(id)}/deliveries`)).status).toBe(404)
   })
+
+  test('leaves no doubt in the log of a source, also if the record of its verification cannot be removed', async () => {
+    const { db } = dispatcher
+    const id = await dispatcher.saveSource({}, 'never')
+    await db.pool.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'busy' USING ERRCODE = '57014';
+      END $$;
+      CREATE TRIGGER fail BEFORE DELETE ON deliveries FOR EACH ROW EXECUTE FUNCTION fail()`)
+    sendRequest.mockResolvedValueOnce(shortage)
+    const body = sourceIn({ endpoint_url: dispatcher.endpoint.url })
+    const response = await callDispatcher(short.url, 'PUT', dispatcher.sourcePath(id), body)
+    await db.pool.query('DROP FUNCTION fail CASCADE')
+    expect(response).toMatchObject(unavailable)
+    expect(response.body.error.message).toContain('Nothing was sent. Try again in a moment.')
+    const reason = 'The service has no files left. Nothing was sent.'
+    expect(await dispatcher.readLog(id)).toMatchObject([{ kind: 'verification', outcome: 'refused', reason }])
+  })
 })
 
 describe('a rotation of SECRETS_KEY', () => {

@@ -9,7 +9,12 @@ import { type AuditedBy, newId, recordVerification, removeUnsentDelivery } from 
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inSlot } from '../in-slot.ts'
-import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
+import {
+  toDeliveryResult,
+  toVerificationFailure,
+  unanswered,
+  type VerificationFailure,
+} from '../deliveries/describe-outcome.ts'
 import { inFlightDelivery } from '../deliveries/outcome-recorder.ts'
 import { reportDelivery } from '../deliveries/report-delivery.ts'
 import { isRedactable, REDACTED } from '../deliveries/redact.ts'
@@ -92,7 +97,8 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
   })
   const { result, redact } = await sending.catch(async (error: unknown) => {
     if (!(error instanceof NotSentError)) throw error
-    await removeUnsentDelivery(ctx.db, recorded)
+    const notSent = unanswered('refused', `${error.message} Nothing was sent.`)
+    await removeUnsentDelivery(ctx.db, recorded).catch(() => ctx.outcomes.record(recorded, notSent))
     throw serviceUnavailable(`${error.message} Nothing was sent. Try again in a moment.`, error)
   })
   const outcome = toDeliveryResult(result, redact)
