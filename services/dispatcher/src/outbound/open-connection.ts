@@ -111,7 +111,7 @@ export function secureConnection(
 /**
  * Asks the egress proxy for a tunnel to `host`, which the proxy resolves and checks. A denial (4xx; Smokescreen: 407)
  * is `refused`. 502, 504 and Squid's errors of connections mean that the proxy could not reach the endpoint. Any other
- * answer is an error of the proxy or of its credentials: the service is `unavailable`.
+ * answer is an error of the proxy or of its credentials, or that it is at its limit: the service is `unavailable`.
  */
 export async function openTunnel(
   proxy: EgressProxy,
@@ -175,6 +175,9 @@ export async function isAnswering(proxy: EgressProxy, signal: AbortSignal): Prom
  */
 const SQUID_UNREACHABLE = /^ERR_(?:CONNECT_FAIL|DNS_FAIL|CANNOT_FORWARD)\b/
 
+/** 4xx that say nothing of the endpoint: the proxy got the request too slowly, or gets too many. */
+const TRY_AGAIN = [408, 429]
+
 function toProxyOutcome(status: number, headers: IncomingHttpHeaders): UnansweredOutcome {
   const squidError = String(headers['x-squid-error'] ?? '')
   const reason = String(headers['x-smokescreen-error'] ?? squidError)
@@ -187,7 +190,8 @@ function toProxyOutcome(status: number, headers: IncomingHttpHeaders): Unanswere
     const detail = `the egress proxy could not reach the endpoint (status ${status})`
     return { ...unreachableOutcome('beyond_proxy', detail), internalDetail }
   }
-  if (status < 400 || status >= 500) return { ...proxyError(`failed (status ${status})`), internalDetail }
+  if (status < 400 || status >= 500 || TRY_AGAIN.includes(status))
+    return { ...proxyError(`failed (status ${status})`), internalDetail }
   const detail = `the egress proxy does not let requests through to this endpoint (status ${status})`
   return { kind: 'refused', detail, internalDetail }
 }

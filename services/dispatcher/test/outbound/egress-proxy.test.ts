@@ -164,6 +164,8 @@ describe('through an egress proxy', () => {
     ['500 No', 'X-Squid-Error: ERR_CANNOT_FORWARD 0', beyondProxy, '(status 500)', 'ERR_CANNOT_FORWARD 0'],
     ['503 No', 'X-Squid-Error: ERR_TOO_BIG 0', unavailable, '(status 503)', 'ERR_TOO_BIG 0'],
     ['407 No', 'Proxy-Authenticate: Basic realm="a"', unavailable, 'refuses its credentials (status 407)'],
+    ['408 No', 'X-Other: a', unavailable, "the service's own egress proxy failed"],
+    ['429 No', 'Retry-After: 1', unavailable, "the service's own egress proxy failed"],
     ['500 No', 'X-Other: a', unavailable, "the service's own egress proxy failed"],
     ['503 No', 'X-Other: a', unavailable, "the service's own egress proxy failed"],
     ['301 No', 'X-Other: a', unavailable, "the service's own egress proxy failed"],
