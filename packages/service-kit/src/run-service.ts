@@ -10,6 +10,9 @@ import type { RunningService } from './start-service.ts'
  */
 const STOP_TIMEOUT_MS = 35_000
 
+/** One Ctrl-C may arrive twice: from the terminal, and from an npm that passes it on. */
+const REPEATED_SIGNAL_MS = 500
+
 /** How often a process looks whether it is idle. */
 const IDLE_CHECK_MS = 10_000
 
@@ -22,16 +25,21 @@ const HEAP_GROWING_PERCENT = 50
 
 /**
  * Runs a process from its start until SIGTERM or SIGINT stops it. Invalid settings or a failed start are written to
- * stderr and exit with status 1. A second signal exits at once.
+ * stderr and exit with status 1. A second signal, half a second later or more, exits at once.
  */
 export async function runService(start: () => Promise<RunningService>): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`)
   collectWhenIdle(IDLE_CHECK_MS)
   const running: { service?: RunningService; signal?: string } = {}
+  let firstSignalMs = 0
   // Before the start: a signal that follows `service.started` at once would end the process without a stop.
   const onSignal = (signal: string): void => {
-    if (running.signal) process.exit(1)
+    if (running.signal) {
+      if (performance.now() - firstSignalMs > REPEATED_SIGNAL_MS) process.exit(1)
+      return
+    }
     running.signal = signal
+    firstSignalMs = performance.now()
     if (running.service) stop(running.service, signal)
   }
   process.on('SIGTERM', () => onSignal('SIGTERM'))

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import {
@@ -74,6 +75,9 @@ async function passDeadline(): Promise<void> {
     `UPDATE deliveries SET created_at = created_at - interval '1 minute' WHERE outcome = 'in_flight'`,
   )
 }
+
+/** Waits until the process takes no connection any more. */
+const untilClosed = () => waitUntil(async () => !(await fetch(`${dispatcher.url}/healthz`).catch(() => undefined)))
 
 /** Runs the work while no other connection can write to the table of deliveries. */
 async function whileLocked(work: () => Promise<void>): Promise<void> {
@@ -160,12 +164,38 @@ describe('a dispatcher that gets SIGTERM', () => {
     await waitUntil(async () => (await fetch(`${dispatcher.url}/readyz`)).status === 503)
     expect(await send(newId())).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
     // Its port is closed: from here on, it only waits for what is in flight.
-    await waitUntil(async () => !(await fetch(`${dispatcher.url}/healthz`).catch(() => undefined)))
+    await untilClosed()
     resolve()
     expect(await call).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'just in time' } })
     expect(await dispatcher.process.exited).toMatchObject({ code: 0 })
     const recorded = { outcome: 'accepted', answer: 'just in time' }
     expect(await database.db.prisma.delivery.findUnique({ where: { id } })).toMatchObject(recorded)
     expect(endpoint.requests).toHaveLength(2)
+  })
+
+  test('and SIGINT at once, as from a terminal and npm, completes those in flight; one that follows later ends it', async () => {
+    const answer = Promise.withResolvers<{ status: number }>()
+    endpoint.answerWith(({ json }) => ((json as typeof PAYLOAD).order_id === 'slow' ? answer.promise : 'hang'))
+    for (const [order_id, isLater, outcome, code] of [
+      ['slow', false, 'accepted', 0],
+      ['hanging', true, undefined, 1],
+    ] as const) {
+      dispatcher = await startDispatcherProcess({ ...env, SHUTDOWN_DELAY_SECONDS: '0' })
+      endpoint.requests.length = 0
+      const payload = { ...PAYLOAD, order_id }
+      const call = put(newId(), { source_id: sourceId, payload }).catch(() => undefined)
+      await endpoint.waitForRequests(1)
+      dispatcher.process.kill('SIGTERM')
+      if (isLater) {
+        // By then, the process has got the first signal, from which it counts the time.
+        await untilClosed()
+        await sleep(1_000)
+      }
+      dispatcher.process.kill('SIGINT')
+      await untilClosed()
+      answer.resolve({ status: 200 })
+      expect((await call)?.body.outcome).toBe(outcome)
+      expect(await dispatcher.process.exited).toMatchObject({ code })
+    }
   })
 })
