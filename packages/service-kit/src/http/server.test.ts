@@ -271,6 +271,21 @@ describe('startHttpServer', () => {
     )
   })
 
+  test('waits a second for requests on connections that were just opened, and no longer for spare ones', async () => {
+    const server = await start()
+    const [spare, used] = [send(server, ''), send(server, '')]
+    await Promise.all([spare, used].map(({ socket }) => once(socket, 'connect')))
+    // Once the server has accepted both.
+    expect(await exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(/ 200 OK/)
+    const startedMs = performance.now()
+    const closed = server.close(30_000)
+    used.socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    expect(await used.ended).toMatch(/ 200 OK\r\n[^]*Connection: close\r\n/)
+    await closed
+    expect(performance.now() - startedMs).toBeLessThan(15_000)
+    expect(await spare.ended).toBe('')
+  })
+
   test('closes the remaining connections when the grace period is over', async () => {
     const server = await start({}, () => new Promise(() => {}))
     const response = fetch(`http://127.0.0.1:${server.port}/`)

@@ -82,6 +82,7 @@ const MAX_DROPPED_BYTES = 64 * 1024
 export async function startHttpServer(listener: RequestListener, options: HttpServerOptions): Promise<HttpServer> {
   const inFlight = new Set<ServerResponse>()
   const streams = new Set<ServerResponse>()
+  const sockets = new Set<Socket>()
   const lastResponses = new WeakMap<Duplex, ServerResponse>()
   let closing: Promise<void> | undefined
   let isDraining = false
@@ -147,6 +148,10 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       res.once('finish', () => closeSoon(socket))
     }
   })
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   serveHalfClosed(server, options.probeMs ?? 100)
   await listen(server, options)
   const responses = () => [...streams, ...inFlight]
@@ -169,7 +174,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     drain,
     close: (graceMs = 10_000) => {
       drain()
-      return (closing ??= closeGracefully(server, streams, graceMs))
+      return (closing ??= closeGracefully(server, streams, sockets, graceMs))
     },
   }
 }
@@ -337,12 +342,22 @@ function endStream(res: ServerResponse): void {
   res.req.socket.destroySoon()
 }
 
-async function closeGracefully(server: Server, streams: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
+async function closeGracefully(
+  server: Server,
+  streams: ReadonlySet<ServerResponse>,
+  sockets: ReadonlySet<Socket>,
+  graceMs: number,
+): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  // Browsers and proxies keep spare ones, which Node takes for those of requests, and checks the time of no longer.
+  const unusedTimer = setTimeout(() => {
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+  }, LINGER_MS)
   server.close(() => resolve())
   server.closeIdleConnections()
   for (const res of streams) endStream(res)
   await promise
   clearTimeout(timer)
+  clearTimeout(unusedTimer)
 }
