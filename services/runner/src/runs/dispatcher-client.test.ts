@@ -153,6 +153,13 @@ describe('the dispatcher client', () => {
     expect(await result).toMatchObject({ outcome: 'accepted' })
   })
 
+  test('repeats a delivery that the dispatcher could not read: an earlier call may have sent it', async () => {
+    const tooSlow = refuseAll(400, 'invalid_request')
+    const { requests, result } = await deliver('reset', tooSlow, tooSlow, respond(200, accepted))
+    expect(await result).toMatchObject({ outcome: 'accepted' })
+    expect(requests).toHaveLength(4)
+  })
+
   test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)

@@ -32,7 +32,7 @@ const LOG_WAITING_AFTER_MS = 10_000
 /** Invalid responses to one call before the attempt at the run fails. */
 const MAX_INVALID_RESPONSES = 10
 
-/** With the code of a dispatcher, they say that nothing was sent. */
+/** With the code of a dispatcher that has read the request, they say that nothing was sent. */
 const REFUSALS = [400, 404, 409, 422]
 
 /** What became of a payload. */
@@ -47,7 +47,7 @@ export type DispatcherResult =
 /**
  * Why a call is repeated. `unavailable`: the dispatcher is not reachable or does not know our token yet; `busy`: it
  * asks to repeat the call later, because the webhook source or the dispatcher itself is at its limit; `invalid`: the
- * response is none of a dispatcher.
+ * response is none of a dispatcher that could read the request.
  */
 export interface Repeat {
   readonly repeat: 'unavailable' | 'busy' | 'invalid'
@@ -195,9 +195,10 @@ export function readResponse({ status, body, journal: written }: DispatcherRespo
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const { code = '', message: explanation = 'no reason given', details } = error ?? {}
   const reason = `The dispatcher answered ${status} ${code}: ${explanation}`
-  // Of a proxy before the dispatcher, or of another service: an earlier call with this id may have sent the payload.
+  // Of a proxy before the dispatcher, of another service, or of a request that did not arrive whole: an earlier call
+  // with this id may have sent the payload.
   const isOfOther = code === '' || isUnknownPath({ code, message: explanation })
-  if (isOfOther && REFUSALS.includes(status)) return { repeat: 'invalid', reason }
+  if ((isOfOther && REFUSALS.includes(status)) || code === 'invalid_request') return { repeat: 'invalid', reason }
   switch (status) {
     case 404:
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
