@@ -417,6 +417,29 @@ describe('Payloads that are sent again together', () => {
     expect(await read(stopped.body.id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
   })
 
+  test('leave out one that is being sent again, also by a job that was stopped meanwhile', async () => {
+    const byPerson = await addFailed('U1')
+    await addFailed('U2')
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(() => answer.promise)
+    const resent = data.call('admin', 'resendDelivery', {
+      params: { delivery_id: newId() },
+      body: { resend_of: byPerson },
+    })
+    await data.endpoint.waitForRequests(1)
+    const filter = { source_id: sourceId, outcome: 'rejected' } as const
+    const { body: job } = await create(filter)
+    expect(job.total).toBe(1)
+    await startSender()
+    await data.endpoint.waitForRequests(2)
+    await data.call('admin', 'stopResendJob', { params: { resend_job_id: job.id } })
+    expect((await data.call('admin', 'previewResends', { body: { per_second: 100, ...filter } })).body.total).toBe(0)
+    expect((await create(filter)).error?.code).toBe('not_resendable')
+    answer.resolve({ status: 204 })
+    expect((await resent).body.outcome).toBe('accepted')
+    expect(received()).toEqual(['U1', 'U2'])
+  })
+
   test('are not sent to a source that asks for approval since the job began, also of who may approve', async () => {
     for (const order of ['A1', 'A2', 'A3']) await addFailed(order)
     const ctx = await createContext()

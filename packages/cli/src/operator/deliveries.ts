@@ -55,7 +55,10 @@ export async function resend(
   const isAny = await createResendJob(db, viewer, { id, filter, previewedAt, perSecond: rate, by })
   const job = await findResendJob(db, viewer, id)
   if (!job && isAny) throw new CliError(`A job of another organization has the id ${id}. Choose another, or omit it.`)
-  if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile, or a running job has them.')
+  if (!job)
+    throw new CliError(
+      'No payload can be sent again: they were sent meanwhile, are being sent, or a running job has them.',
+    )
   return {
     json: job,
     text: () =>

@@ -502,7 +502,7 @@ export const APP_OPERATIONS = completeRows({
   createResendJob: {
     summary: 'Send payloads again',
     description:
-      'Each payload that matches once, oldest first, but for those of webhook sources that ask for approval and those that a running job has not sent yet. 409 `not_resendable` if nothing is left.',
+      'Each payload that matches once, oldest first, but for those of webhook sources that ask for approval, those that a running job has not sent yet, and those that are being sent again. 409 `not_resendable` if nothing is left.',
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     success: created(resends.ResendJobOut),

@@ -22,7 +22,9 @@ export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and ho
   id: Uuid('The id of the job, chosen by the caller, so that a repeated request sends nothing twice.'),
   ...ResendPreviewIn.properties,
   previewed_at: Optional(
-    DateTime('That of the preview which a person has confirmed: a delivery that ended later is left out.'),
+    DateTime(
+      'That of the preview which a person has confirmed: a payload of which a delivery ended later is left out.',
+    ),
   ),
 })
 

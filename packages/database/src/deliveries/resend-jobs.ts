@@ -38,8 +38,9 @@ interface Resendable {
 
 // Each payload once, by its newest delivery among those chosen: a resend has the payload of the first delivery. One of
 // which a resend was accepted is left out, unless the chosen delivery was accepted itself, and one that a running job
-// has not sent yet. LATERAL with OFFSET reads the index, and no list is joined with another: that compares each entry
-// with each.
+// has not sent yet, or of which a resend is under way: it may be accepted; or ended after $3, when it may have been
+// left out. LATERAL with OFFSET reads the index, and no list is joined with another: that compares each entry with
+// each.
 const RESENDABLE = `
   WITH RECURSIVE up AS (
     SELECT id, source_id, outcome, created_at, id AS earlier, resend_of AS parent, 0 AS depth FROM deliveries
@@ -54,20 +55,23 @@ const RESENDABLE = `
     SELECT DISTINCT ON (id) id, source_id, outcome, created_at, earlier AS root FROM up ORDER BY id, depth DESC
   ),
   down AS (
-    SELECT DISTINCT root, root AS id, NULL::text AS outcome, 0 AS depth FROM rooted
+    SELECT DISTINCT root, root AS id, NULL::text AS outcome, NULL::timestamptz AS ended_at, 0 AS depth FROM rooted
     UNION ALL
-    SELECT down.root, resend.id, resend.outcome, depth + 1
-    FROM down CROSS JOIN LATERAL (SELECT id, outcome FROM deliveries WHERE resend_of = down.id OFFSET 0) AS resend
+    SELECT down.root, resend.id, resend.outcome, resend.ended_at, depth + 1
+    FROM down CROSS JOIN LATERAL (
+      SELECT id, outcome, coalesce(finished_at, created_at) AS ended_at FROM deliveries
+      WHERE resend_of = down.id OFFSET 0
+    ) AS resend
     WHERE depth < ${MAX_DEPTH}
   ),
   pending AS (
     SELECT delivery_id FROM resend_jobs, unnest(delivery_ids) WITH ORDINALITY AS item (delivery_id, position)
     WHERE organization_id = $1 AND status = 'running' AND position > done
   ),
-  state AS (SELECT root, outcome, id IN (SELECT delivery_id FROM pending) AS is_pending FROM down),
+  state AS (SELECT root, outcome, ended_at, id IN (SELECT delivery_id FROM pending) AS is_pending FROM down),
   newest AS (
     SELECT DISTINCT ON (root) root, id, source_id, created_at FROM rooted
-    WHERE root NOT IN (SELECT root FROM state WHERE is_pending)
+    WHERE root NOT IN (SELECT root FROM state WHERE is_pending OR outcome = 'in_flight' OR ended_at > $3)
       AND (outcome = 'accepted' OR root NOT IN (SELECT root FROM state WHERE outcome = 'accepted'))
     ORDER BY root, created_at DESC, id DESC
   )
@@ -150,8 +154,9 @@ interface NewResendJob {
 }
 
 /**
- * Creates the job, unless one has its id. Payloads of sources that ask for approval, and those of another running job,
- * are left out, and deliveries that ended after the preview, if there was one. False if none is left.
+ * Creates the job, unless one has its id. Payloads of sources that ask for approval, and those of another running job
+ * or under way, are left out, and those of which a delivery ended after the preview, if there was one. False if none is
+ * left.
  */
 export async function createResendJob(
   db: Database,

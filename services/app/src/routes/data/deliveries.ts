@@ -137,7 +137,7 @@ export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
       if (!job)
         throw new ApiError(
           'not_resendable',
-          'No payload matches that can be sent again, or a running job has them. Nothing was sent.',
+          'No payload matches that can be sent again, or they are being sent, or a running job has them. Nothing was sent.',
         )
       changeNotices.add(principal.organizationId, 'deliveries')
       return job
