@@ -1,4 +1,4 @@
-import { createApiKey, newId } from '@workflow-service/database'
+import { createApiKey, newId, prefixOfApiKey } from '@workflow-service/database'
 import { mcpHandler, startCustomerEndpoint } from '@workflow-service/testkit'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
@@ -247,6 +247,22 @@ workflows:
       /✗ webhook source {2}Order intake .*\n {4}The dispatcher at http:\/\/127.0.0.1:1 does not answer/,
     )
     expect(await environment.db.prisma.workflow.count()).toBe(1)
+  })
+
+  test('prints a new key also when the database fails after it is stored: no other apply shows it', async () => {
+    const rename = (from: string, to: string) => environment.db.pool.query(`ALTER TABLE ${from} RENAME TO ${to}`)
+    endpoint.answerWith(async () => {
+      await rename('audit_events', 'missing_events')
+      return { status: 204 }
+    })
+    const { key } = createApiKey()
+    const failed = await apply({ ...manifest(source()), api_keys: [{ name: 'ci' }, { name: 'given', key }] })
+    await rename('missing_events', 'audit_events')
+    expect(failed).toMatchObject(failure('"message"'))
+    const stored = await environment.db.prisma.apiKey.findFirst({ where: { name: 'ci' } })
+    const [, shown = ''] = /^Warning: API key ci was created: (\S+)$/m.exec(failed.stderr) ?? []
+    expect(prefixOfApiKey(shown)).toBe(stored?.prefix)
+    expect(failed.stderr).not.toContain(key)
   })
 })
 

@@ -167,12 +167,18 @@ async function applyFiles(
     ({ webhook_sources: sources = [], lookups = [] }) => sources.length + lookups.length > 0,
   )
   if (hasSources) ctx.dispatcher()
+  const written = await write(ctx, manifests, options)
   const applied: Applied[] = []
-  for (const planned of await write(ctx, manifests, options)) {
-    const { webhookSources } = planned
-    const sources = await saveInOrder(webhookSources, MAX_CONCURRENT_SAVES, (each) => saveSource(ctx, planned, each))
-    const lookups = await saveInOrder(planned.lookups, 1, (each) => saveLookup(ctx, planned, each))
-    applied.push({ ...planned, sources, lookups })
+  try {
+    for (const planned of written) {
+      const { webhookSources } = planned
+      const sources = await saveInOrder(webhookSources, MAX_CONCURRENT_SAVES, (each) => saveSource(ctx, planned, each))
+      const lookups = await saveInOrder(planned.lookups, 1, (each) => saveLookup(ctx, planned, each))
+      applied.push({ ...planned, sources, lookups })
+    }
+  } catch (error) {
+    showNewKeys(ctx, manifests, written)
+    throw error
   }
   const unverified = new Set(
     applied.flatMap(({ webhookSources }) => webhookSources.filter((each) => !each.shouldVerify).map(({ id }) => id)),
@@ -184,6 +190,18 @@ async function applyFiles(
     )
   }
   return applied
+}
+
+/** Shows the keys that were made, and are not in the manifests: another apply finds them stored, and shows none. */
+function showNewKeys(
+  { terminal }: OperatorContext,
+  manifests: readonly Manifest[],
+  written: readonly AppliedManifest[],
+): void {
+  const given = new Set(manifests.flatMap(({ api_keys: keys = [] }) => keys.map(({ key }) => key)))
+  for (const { name, key } of written.flatMap(({ apiKeys }) => apiKeys)) {
+    if (key !== undefined && !given.has(key)) terminal.writeError(`Warning: API key ${name} was created: ${key}\n`)
+  }
 }
 
 /**
