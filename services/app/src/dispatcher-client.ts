@@ -18,7 +18,8 @@ export function createDispatcherClient({
   return {
     /**
      * Calls an operation once and resolves to the body of its response.
-     * @throws ApiError with the dispatcher's code, message, details and further members; 503 if it does not answer.
+     * @throws ApiError with the dispatcher's code, message, details and further members; 503 if it does not answer, or
+     *   could not read the request.
      */
     call: async <Id extends Parameters<InternalClient['call']>[0]>(
       id: Id,
@@ -38,7 +39,9 @@ function toApiError(cause: InternalCallError): ApiError {
   if (status === undefined) {
     return serviceUnavailable('The dispatcher does not answer; try again in a moment.', cause)
   }
-  if (!body || !Object.hasOwn(ERROR_CODES, body.code) || (status >= 500 && body.code !== 'source_paused')) {
+  // The application's request to the dispatcher did not arrive whole: it is not the person's that is wrong.
+  const isUnread = body?.code === 'invalid_request'
+  if (!body || isUnread || !Object.hasOwn(ERROR_CODES, body.code) || (status >= 500 && body.code !== 'source_paused')) {
     return serviceUnavailable(body?.message ?? 'The dispatcher cannot do this now; try again in a moment.', cause)
   }
   const { code, message, request_id: _requestId, details, ...extra } = body

@@ -5,7 +5,7 @@ import type { ResendJobOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
-import { createCapturedLogger, startProcess, waitUntil } from '@workflow-service/testkit'
+import { createCapturedLogger, startCustomerEndpoint, startProcess, waitUntil } from '@workflow-service/testkit'
 import { createAppServiceContext } from '../src/app-service-context.ts'
 import { readAppConfig } from '../src/config.ts'
 import { sendResendJobs } from '../src/resend-jobs.ts'
@@ -438,6 +438,21 @@ describe('Payloads that are sent again together', () => {
     answer.resolve({ status: 204 })
     expect((await resent).body.outcome).toBe('accepted')
     expect(received()).toEqual(['U1', 'U2'])
+  })
+
+  test('are asked for again when the dispatcher could not read the request', async () => {
+    await addFailed('X')
+    const error = { code: 'invalid_request', message: 'The request took too long to arrive.', request_id: 'r' }
+    const dispatcher = await startCustomerEndpoint({
+      answer: (_, index) => (index === 0 ? { status: 400, body: { error } } : { status: 200, body: {} }),
+    })
+    const ctx = await createContext(dispatcher.url)
+    const { body } = await create({ source_id: sourceId })
+    await sendResendJobs(ctx, AbortSignal.timeout(20_000))
+    expect(await read(body.id)).toMatchObject({ status: 'done', done: 1, not_sent: 0 })
+    expect(new Set(dispatcher.requests.map(({ path }) => path)).size).toBe(1)
+    await ctx.close()
+    await dispatcher.close()
   })
 
   test('are not sent to a source that asks for approval since the job began, also of who may approve', async () => {
