@@ -397,6 +397,25 @@ test('a scheduled start or an evaluation whose response was lost is made once wh
   expect((await owner.call('listEvaluations', { params })).data).toHaveLength(1)
 })
 
+test('a start whose response was lost is made once, also if its repetition is refused before it is made again', async () => {
+  const { page, owner } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/try`)
+  browser.expectProblem(/ERR_FAILED|429/)
+  const path = '**/app/workflows/*/start'
+  const context = 'order_id: A-1\ncustomer: Ada\ntotal: 1'
+  await page.getByRole('textbox', { name: 'Text' }).fill(context)
+  await loseResponse(page, path)
+  await press(page, 'Start')
+  await page.getByText('The server cannot be reached.').waitFor()
+  const error = { code: 'rate_limited', message: 'Too many requests.', request_id: 'r' }
+  await page.route(path, async (route) => await route.fulfill({ status: 429, json: { error } }), { times: 1 })
+  await press(page, 'Start')
+  await page.getByText('Too many requests.').waitFor()
+  await press(page, 'Start')
+  await page.waitForURL('**/runs/*')
+  const { data: runs } = await owner.call('listRuns')
+  expect(runs.filter(({ first_line: line }) => line === 'order_id: A-1')).toHaveLength(1)
+})
+
 test('a workflow is duplicated with a long name of emoji, and deleted by its name as the page shows it', async () => {
   const { owner, page } = await open()
   const id = newId()

@@ -105,9 +105,10 @@ function TryForm(props: { action: string; text: string; initialSession: string }
     async save({ context, session_id: session }) {
       const body = { id, context, session_id: session || null }
       await mutate('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
-        // Refused, so nothing has the id; without a response, a repetition with the same id starts nothing twice.
-        if (error instanceof AppError && error.status >= 400 && error.status < 500) setId(newId())
         if (!(error instanceof AppError && error.status === 409)) throw error
+        // An earlier start, whose response was lost, has the id with another text. Whatever else happened, a repetition
+        // with the same id starts nothing twice.
+        if (error.code === 'id_taken') setId(newId())
         void refresh(['workflows'])
         const unmet = unmetText(error.code)
         throw new AppError(409, { ...error.body, ...(unmet ? { message: `Not started. ${unmet}.` } : {}) })
