@@ -84,15 +84,18 @@ async function sendJob(
       // The dispatcher takes a payload that an admin sends again for approved. These are not looked at one by one.
       const asking = await findAskingForApproval(ctx.db, job)
       const results = await Promise.all(
-        job.next.map(async (each) =>
-          asking.has(each.deliveryId) ? 'not_sent' : await resend(ctx, leased, each, signal, turnEndsMs),
+        job.next.map(async (each): Promise<ResendResult> =>
+          asking.has(each.deliveryId) ? 'not_sent' : await resend(ctx, leased, each, { signal, stopping, turnEndsMs }),
         ),
       )
-      // What was not answered is asked for again by the process that continues.
-      if (signal.aborted) break
-      const left = results.findIndex((result) => result === 'paused' || result === 'unanswered')
-      // The dispatcher sends those after it at most once, also when it is asked for them again.
-      const answered = left === -1 ? results : results.slice(0, left)
+      // What was not answered is asked for again by the process that continues. No other one counts those of a job that
+      // a person has stopped.
+      if (stopping.aborted) break
+      const left = results.findIndex(isLeft)
+      // The dispatcher sends those after it at most once, also when it is asked for them again. No process asks for
+      // those of a job that has ended.
+      const end = left === -1 || ended.signal.aborted ? results.length : left
+      const answered = results.slice(0, end).filter((result) => !isLeft(result))
       const notSent = answered.filter((result) => result === 'not_sent').length
       const unanswered = job.next.map((each) => each.deliveryId).filter((_id, index) => results[index] === 'unanswered')
       job = await recordResends(ctx.db, leased, { sent: answered.length - notSent, notSent })
@@ -108,22 +111,25 @@ async function sendJob(
   }
 }
 
+type ResendResult = 'sent' | 'not_sent' | 'paused' | 'unanswered'
+
+const isLeft = (result: ResendResult): boolean => result === 'paused' || result === 'unanswered'
+
 /**
  * Whether the payload was sent, with any outcome. Waits while the dispatcher is unavailable, or cannot send it for now,
- * until the turn of the job is over or the signal aborts.
+ * until the turn of the job is over or the signal aborts; and for a payload under way, until the process stops.
  */
 async function resend(
   { dispatcher }: JobContext,
   { organizationId, createdBy }: LeasedResends,
   { deliveryId, resendId }: LeasedResends['next'][number],
-  signal: AbortSignal,
-  turnEndsMs: number,
-): Promise<'sent' | 'not_sent' | 'paused' | 'unanswered'> {
+  { signal, stopping, turnEndsMs }: { signal: AbortSignal; stopping: AbortSignal; turnEndsMs: number },
+): Promise<ResendResult> {
   const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
   while (!signal.aborted) {
     try {
       const params = { delivery_id: resendId }
-      await dispatcher.call('sendPayload', { params, body, requestId: newRequestId(), signal })
+      await dispatcher.call('sendPayload', { params, body, requestId: newRequestId(), signal: stopping })
       return 'sent'
     } catch (error) {
       if (!(error instanceof ApiError)) throw error

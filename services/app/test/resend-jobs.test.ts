@@ -64,6 +64,15 @@ const untilEnded = (id: string) =>
     { timeoutMs: 40_000 },
   )
 
+/** Stops a job, and waits until the process that sends it has looked at it, as it does every few seconds. */
+async function stopAndRenew(id: string): Promise<void> {
+  await data.call('admin', 'stopResendJob', { params: { resend_job_id: id } })
+  const { pool } = data.app.db
+  await pool.query('UPDATE resend_jobs SET lease_until = now() WHERE id = $1', [id])
+  const isRenewed = 'SELECT FROM resend_jobs WHERE id = $1 AND lease_until > now()'
+  await waitUntil(async () => (await pool.query(isRenewed, [id])).rowCount, { timeoutMs: 60_000 })
+}
+
 const received = () => data.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()
 
 describe('Payloads that are sent again together', () => {
@@ -365,7 +374,7 @@ describe('Payloads that are sent again together', () => {
     stop.abort()
     await sending
     expect(await read(body.id)).toMatchObject({ status: 'running', done: 0 })
-    const next = sendResendJobs(ctx, AbortSignal.timeout(20_000))
+    const next = sendResendJobs(ctx, AbortSignal.timeout(120_000))
     answer.resolve()
     await next
     expect(await read(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
@@ -388,7 +397,10 @@ describe('Payloads that are sent again together', () => {
       return await pool.query(...args)
     }
     let hasEnded = false
-    const sending = sendResendJobs({ ...ctx, db: { ...ctx.db, pool: { query } } as never }, AbortSignal.timeout(20_000))
+    const sending = sendResendJobs(
+      { ...ctx, db: { ...ctx.db, pool: { query } } as never },
+      AbortSignal.timeout(120_000),
+    )
     void sending.catch(() => {}).finally(() => (hasEnded = true))
     await data.endpoint.waitForRequests(1)
     await waitUntil(() => looks === 4)
@@ -417,6 +429,45 @@ describe('Payloads that are sent again together', () => {
     expect(await read(stopped.body.id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
   })
 
+  test('are counted when they were under way as a person stopped the job', async () => {
+    for (let n = 0; n < 3; n += 1) await addFailed(`Y${n}`)
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(() => answer.promise)
+    const ctx = await createContext()
+    const { body: job } = await create({ source_id: sourceId, per_second: 2 })
+    const sent = sendResendJobs(ctx, AbortSignal.timeout(120_000))
+    await data.endpoint.waitForRequests(2)
+    await stopAndRenew(job.id)
+    answer.resolve({ status: 204 })
+    await sent
+    expect(await read(job.id)).toMatchObject({ status: 'stopped', done: 2, not_sent: 0, outcomes: { accepted: 2 } })
+    await ctx.close()
+  })
+
+  test('are counted when they were under way as a person stopped the job, also after one that was not sent yet', async () => {
+    const first = await addFailed('Z1')
+    await addFailed('Z2')
+    const answer = Promise.withResolvers<void>()
+    const error = { code: 'service_unavailable', message: 'The dispatcher is at its limit.', request_id: 'r' }
+    const dispatcher = await startCustomerEndpoint({
+      answer: async ({ json }) => {
+        if ((json as { resend_of: string }).resend_of === first) return { status: 503, body: { error } }
+        await answer.promise
+        return { status: 200, body: {} }
+      },
+    })
+    const ctx = await createContext(dispatcher.url)
+    const { body: job } = await create({ source_id: sourceId })
+    const sent = sendResendJobs(ctx, AbortSignal.timeout(120_000), undefined, 120_000)
+    await dispatcher.waitForRequests(2)
+    await stopAndRenew(job.id)
+    answer.resolve()
+    await sent
+    expect(await read(job.id)).toMatchObject({ status: 'stopped', done: 1, not_sent: 0 })
+    await ctx.close()
+    await dispatcher.close()
+  })
+
   test('leave out one that is being sent again, also by a job that was stopped meanwhile', async () => {
     const byPerson = await addFailed('U1')
     await addFailed('U2')
@@ -440,6 +491,22 @@ describe('Payloads that are sent again together', () => {
     expect(received()).toEqual(['U1', 'U2'])
   })
 
+  test('are no more than the preview has counted, also when a resend that was under way fails', async () => {
+    await addFailed('W1')
+    const second = await addFailed('W2')
+    const requestBody = { order_id: 'W2', total: 1 }
+    const resend = { outcome: 'in_flight', finishedAt: null, requestBody, resendOf: second }
+    const id = await data.addDelivery(sourceId, resend)
+    const filter = { source_id: sourceId, outcome: 'rejected' } as const
+    const { body: preview } = await data.call('admin', 'previewResends', { body: { per_second: 100, ...filter } })
+    expect(preview.total).toBe(1)
+    const finishedAt = new Date(Date.now() + 1_000)
+    await data.app.db.prisma.delivery.update({ where: { id }, data: { outcome: 'rejected', status: 500, finishedAt } })
+    const { previewed_at } = preview
+    expect((await create({ ...filter, previewed_at })).body.total).toBe(1)
+    expect((await create(filter)).body.total).toBe(1)
+  })
+
   test('are asked for again when the dispatcher could not read the request', async () => {
     await addFailed('X')
     const error = { code: 'invalid_request', message: 'The request took too long to arrive.', request_id: 'r' }
@@ -448,7 +515,7 @@ describe('Payloads that are sent again together', () => {
     })
     const ctx = await createContext(dispatcher.url)
     const { body } = await create({ source_id: sourceId })
-    await sendResendJobs(ctx, AbortSignal.timeout(20_000))
+    await sendResendJobs(ctx, AbortSignal.timeout(120_000))
     expect(await read(body.id)).toMatchObject({ status: 'done', done: 1, not_sent: 0 })
     expect(new Set(dispatcher.requests.map(({ path }) => path)).size).toBe(1)
     await ctx.close()
