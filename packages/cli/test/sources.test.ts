@@ -417,6 +417,19 @@ test('wf deliveries resend shows what would be sent, and starts a job for what m
   expect(await resend(...twice)).toMatchObject(failure('outcome is given twice', 2))
 })
 
+test('wf deliveries resend with the id of an earlier job says how far that is, and not what matches now', async () => {
+  endpoint.answerWith({ status: 500 })
+  await send({ order_id: 'I-1' })
+  const args = ['--where', 'search=I-1', '--id', newId()]
+  expect((await resend(...args)).stdout).toMatch(/^Sending 1 payload again as job .*\n {2}Order intake: 1\n$/)
+  await environment.db.pool.query(`UPDATE resend_jobs SET status = 'done', done = 1, finished_at = now()`)
+  for (let n = 0; n < 2; n += 1) await send({ order_id: 'I-1' })
+  expect(await resend(...args)).toMatchObject({
+    exitStatus: 0,
+    stdout: `Job ${args.at(-1)} was created before, and nothing is added to it: done, 1 of 1 payload.\n`,
+  })
+})
+
 // Last: they change the stored key, and delete the source.
 const rotate = async (secretsKey: string) =>
   await wf({ ...environment.env, SECRETS_KEY: secretsKey }, ['secrets', 'rotate', '--json'])

@@ -37,14 +37,23 @@ export async function resend(
     needsAttention,
   }
   const viewer = { organizationId: organization.id, memberId: null }
+  // A repeated call finds its job, also if other payloads match by now.
+  const earlier = dryRun ? undefined : await findResendJob(db, viewer, id)
+  if (earlier) {
+    const { status, done, total } = earlier
+    return {
+      json: earlier,
+      text: () =>
+        `Job ${id} was created before, and nothing is added to it: ${status}, ${done} of ${payloads(total)}.\n`,
+    }
+  }
   const preview = await previewResends(db, viewer, filter)
   const counts = preview.sources.map(
     ({ name, count, needs_approval: needs }) =>
       `  ${name}: ${count}${needs ? ', not sent: it asks for approval' : ''}\n`,
   )
   if (preview.is_more) counts.push('  More match: send the others again afterwards.\n')
-  // A repeated call finds its job, whose payloads may all be sent by now.
-  if (dryRun || (preview.total === 0 && !(await findResendJob(db, viewer, id)))) {
+  if (dryRun || preview.total === 0) {
     return {
       json: preview,
       text: () => `${payloads(preview.total)}${dryRun ? ' would be sent' : ''}.\n${counts.join('')}`,
