@@ -178,6 +178,16 @@ describe('a start', () => {
     expect(sent[2]?.headers).not.toHaveProperty('x-request-id')
     expect([third, read]).toEqual(['order-7', undefined])
   })
+
+  test('has the Idempotency-Key of the headers of its call, if the option names none', async () => {
+    const { client, sent } = clientWith([accepted, accepted, errorReply(409, 'session_closed')])
+    const headers = { 'Idempotency-Key': 'order-8' }
+    await client.workflows.start(ID, { context: 'x' }, { headers })
+    await client.workflows.start(ID, { context: 'x' }, { headers, idempotencyKey: 'order-7' })
+    const error = await failureOf(client.workflows.start(ID, { context: 'x' }, { headers }))
+    expect(sent.map((each) => each.headers['idempotency-key'])).toEqual(['order-8', 'order-7', 'order-8'])
+    expect(error.idempotencyKey).toBe('order-8')
+  })
 })
 
 describe('retries', () => {

@@ -48,7 +48,8 @@ export interface RequestOptions extends CallLimits {
 export interface StartOptions extends RequestOptions {
   /**
    * Names the start: for 24 hours, the same key with the same start gives the same confirmation and starts nothing
-   * again. 1 to 255 characters. Absent: a random one for this call, the same for each of its attempts.
+   * again. 1 to 255 characters. Absent: the `Idempotency-Key` of the call's `headers`, or a random one for this call,
+   * the same for each of its attempts.
    */
   idempotencyKey?: string | undefined
 }
@@ -136,7 +137,7 @@ export class WorkflowClient {
         send<StartConfirmation>(`${pathOf(id)}/start`, isConfirmation, call, {
           // Unknown fields are passed on: the service names them in its error.
           body: JSON.stringify(sessionId === undefined ? body : { ...body, session_id: sessionId }),
-          idempotencyKey: idempotencyKey ?? randomKey(),
+          idempotencyKey: idempotencyKey ?? toHeaders(call.headers)['idempotency-key'] ?? randomKey(),
         }),
     }
     this.runs = {

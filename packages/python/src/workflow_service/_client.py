@@ -82,7 +82,9 @@ class _Client(Generic[_Http]):
         options: CallOptions,
     ) -> Call[StartConfirmation]:
         body = {"context": context} if session_id is None else {"context": context, "session_id": session_id}
-        key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
+        headers = {name.lower(): value for name, value in options.headers.items()}
+        given = headers.get("idempotency-key", secrets.token_hex(16))
+        key = given if idempotency_key is None else idempotency_key
         return self._call(f"{_path('workflows', workflow_id)}/start", _is_confirmation, options, body, key)
 
     def _run_call(self, run_id: str, options: CallOptions, query: str = "") -> Call[Run]:
@@ -186,7 +188,8 @@ class WorkflowClient(_Client[httpx.Client]):
         Starts a workflow. Returns once the start is recorded; the workflow runs a moment later.
 
         For 24 hours, the same `idempotency_key` with the same start gives the same confirmation and starts nothing
-        again. Without one, each call has a random key, the same for each of its attempts.
+        again. Without one, the call has the `Idempotency-Key` of its `options.headers`, or a random key, the same for
+        each of its attempts.
         """
         return self._run(self._start_call(workflow_id, context, session_id, idempotency_key, options))
 
