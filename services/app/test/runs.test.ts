@@ -252,6 +252,30 @@ test('A trial in a session that got a run of a workflow that the member cannot s
   expect(saved.error.details).toMatchObject([{ field: 'of.trial_id' }])
 })
 
+test('A trial that is kept as a case again, as its response was lost, is kept once, also if another trial has replaced it', async () => {
+  const params = { workflow_id: everyones }
+  const tryOnce = async (context: string) => {
+    const body = { id: newId(), session_id: null, context }
+    expect((await data.call('admin', 'tryWorkflow', { params, body })).status).toBe(202)
+    return body.id
+  }
+  const trialId = await tryOnce('go')
+  const { run } = (await claimTrial(data.app.db, 60_000))!
+  await finishTrial(data.app.db, { ...run, error: null, steps: [] })
+  const request = {
+    params: { ...params, case_id: newId() },
+    body: { name: 'A case', of: { trial_id: trialId }, version: null },
+  }
+  const kept = await data.call('admin', 'saveCase', request)
+  expect(kept.body).toMatchObject({ name: 'A case', context: 'go' })
+  await tryOnce('another')
+  expect(await data.call('admin', 'saveCase', request)).toMatchObject({ status: 200, body: kept.body })
+  const other = { ...request, body: { ...request.body, name: 'Another' } }
+  expect((await data.call('admin', 'saveCase', other)).status).toBe(409)
+  const edit = { ...request, body: { ...request.body, version: kept.body.version } }
+  expect((await data.call('admin', 'saveCase', edit)).status).toBe(422)
+})
+
 const answer = (turn: number, text: string) => {
   const parts = [{ type: 'text', text }]
   return ['model_answer', { turn, model: 'm', parts, finish_reason: 'stop', ends_by_call: true }] as const

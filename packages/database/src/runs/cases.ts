@@ -68,7 +68,10 @@ export async function saveCase(
   await editBesideWorkflow(db, edit, async (tx) => {
     await tx.query(LOCK_RUN, [edit.principal.organizationId, wanted.of?.run_id ?? null, id])
     const stored = await findCase({ pool: tx }, viewer, edit.workflowId, id)
-    const { context, expected, runId, acceptedAt, ofVersion } = await readValues(tx, edit, stored, wanted)
+    const { context, expected, runId, acceptedAt, ofVersion } = await readValues(tx, edit, stored, {
+      ...wanted,
+      version,
+    })
     const values = { name: wanted.name, context, expected }
     const old = stored && { name: stored.name, context: stored.context, expected: stored.expected }
     if (JSON.stringify(old) === JSON.stringify(values)) return undefined
@@ -157,7 +160,7 @@ async function readValues(
   tx: Transaction,
   { workflowId, principal }: WorkflowEdit,
   stored: CaseOut | undefined,
-  { of, context, expected }: Omit<CaseIn, 'version'>,
+  { of, context, expected, version }: CaseIn,
 ): Promise<CaseValues> {
   if (!of) {
     const [text, payloads] = [context ?? stored?.context, expected ?? stored?.expected]
@@ -176,6 +179,8 @@ async function readValues(
   if (trialId !== undefined) {
     const asked = { id: trialId, workflowId, userId: principal.userId }
     const trial = await findTrial({ pool: tx }, viewerOf(principal), asked)
+    // A repeated save of a new case, whose trial was replaced or deleted meanwhile.
+    if (!trial && stored && version === null) return { ...stored, runId: stored.run_id, acceptedAt: null }
     if (!trial || trial.finished_at === null || trial.error !== null) {
       throw invalid('of.trial_id', 'must be a trial without an error')
     }
