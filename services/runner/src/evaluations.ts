@@ -12,7 +12,7 @@ import {
 import type { RepeatedTask } from '@workflow-service/service-kit'
 import { listData } from './agent/agent-steps.ts'
 import { RunError, RunParkedError } from './run-errors.ts'
-import { planRun, startPlanning, TRIAL_LEASE_MS, type TrialContext } from './trials.ts'
+import { planRun, recordResult, startPlanning, TRIAL_LEASE_MS, type TrialContext } from './trials.ts'
 
 /** After a case whose model limits requests, or whose budget other runs use up. */
 const PARKED_MS = 30_000
@@ -51,7 +51,8 @@ async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortS
   if (planned.thrown instanceof RunParkedError && attempts < MAX_CASE_ATTEMPTS) {
     return await releaseCase(ctx.db, claimed.run, { delayMs: PARKED_MS, isCounted: true })
   }
-  await finishCase(ctx.db, toResult(claimed, planned, Math.round(performance.now() - startedMs)))
+  const result = toResult(claimed, planned, Math.round(performance.now() - startedMs))
+  await recordResult(ctx, stopping, () => finishCase(ctx.db, result))
   ctx.changeNotices.add(organizationId, 'runs')
 }
 

@@ -17,6 +17,7 @@ import { FileReplacedError, RunError, RunInterruptedError, RunParkedError } from
 import { type Attempt, createAgentRun } from './runs/agent-run.ts'
 import type { DispatcherClient } from './runs/dispatcher-client.ts'
 import { openJournal } from './runs/journal.ts'
+import { retryWhileUnavailable } from './runs/retry-while-unavailable.ts'
 import type { StoredRun } from './runs/run-store.ts'
 
 /** A model may answer several times. */
@@ -61,13 +62,23 @@ async function executeTrial(ctx: TrialContext, { run, rules }: ClaimedTrial, sto
     stopping,
   })
   if (!planned || planned.thrown instanceof FileReplacedError) return await releaseTrial(ctx.db, run)
-  await finishTrial(ctx.db, {
-    id: run.id,
-    attempts: run.attempts,
-    error: planned.error,
-    steps: boundSteps(planned.steps),
-  })
+  const { id, attempts } = run
+  const result = { id, attempts, error: planned.error, steps: boundSteps(planned.steps) }
+  await recordResult(ctx, stopping, () => finishTrial(ctx.db, result))
   ctx.changeNotices.add(run.organizationId, 'runs')
+}
+
+/**
+ * Records what was planned, and again while the database is unavailable and the lease is known to last: another
+ * process would ask the model again.
+ */
+export async function recordResult(
+  { db }: Pick<TrialContext, 'db'>,
+  stopping: AbortSignal,
+  record: () => Promise<void>,
+): Promise<void> {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(TRIAL_LEASE_MS - TRIAL_MS)])
+  await retryWhileUnavailable({ db, signal }, record)
 }
 
 /** A run that is planned without sending. */

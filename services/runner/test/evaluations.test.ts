@@ -415,6 +415,31 @@ describe('an evaluation with a model', () => {
     expect(await untilEnded(await start())).toMatchObject({ same: 0, results: [{ error }] })
   })
 
+  test('is recorded once the database answers, as a trial is, without asking the model again', async () => {
+    const env = await startModels({ right: answerWith('Total: 5') })
+    await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
+    const { pool } = fixture.db
+    await pool.query(
+      `CREATE SEQUENCE endings;
+       CREATE FUNCTION fail_at_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF nextval('endings') % 2 = 1 THEN RAISE 'the server stops' USING ERRCODE = '57P01'; END IF;
+         RETURN NEW;
+       END $$;
+       CREATE TRIGGER fail BEFORE UPDATE ON trials FOR EACH ROW WHEN (NEW.finished_at IS NOT NULL)
+         EXECUTE FUNCTION fail_at_first();
+       CREATE TRIGGER fail BEFORE UPDATE ON evaluation_results FOR EACH ROW WHEN (NEW.finished_at IS NOT NULL)
+         EXECUTE FUNCTION fail_at_first()`,
+    )
+    try {
+      expect(payloadsOf(await tryText('Total: 5'))).toEqual([{ message: 'Total: 5' }])
+      await keep('Total: 5')
+      expect(await untilEnded(await start())).toMatchObject({ same: 1 })
+      expect(servers[0]!.requests).toHaveLength(4)
+    } finally {
+      await pool.query('DROP FUNCTION fail_at_first CASCADE; DROP SEQUENCE endings')
+    }
+  })
+
   test('is refused with a model that is not offered', async () => {
     await keep('Total: 5')
     await expect(start({ model: 'unknown' })).rejects.toMatchObject({ problem: 'model_not_offered' })
