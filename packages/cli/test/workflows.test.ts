@@ -225,6 +225,9 @@ test('wf runs cancel ends a run, or all queued runs of a workflow or session, an
   const all = ['--organization', organizationId, '--workflow', ids[1], '--json']
   expect((await cancel(...all)).json()).toMatchObject({ cancelled: expect.any(Number), is_more: false })
   expect(await show(runIds.at(-1)!)).toMatchObject({ status: 'cancelled' })
+  await addRun(1, 0, 'queued', '2026-01-31T18:00:00Z')
+  expect(await cancel(...all.slice(0, -1))).toMatchObject({ stdout: '1 queued run is cancelled.\n' })
+  expect(await cancel(...all.slice(0, -1))).toMatchObject({ stdout: '0 queued runs are cancelled.\n' })
   expect(await cancel()).toMatchObject(failure('--workflow or --session', 2))
   expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
 })

@@ -104,7 +104,8 @@ export async function cancel(
   const { cancelled, isMore } = await cancelQueuedRuns(ctx.db, viewer, { kind, id }, operatorOf(organizationId))
   return {
     json: { cancelled, is_more: isMore },
-    text: () => `${cancelled} queued runs are cancelled.${isMore ? ' More are queued: repeat the command.' : ''}\n`,
+    text: () =>
+      `${cancelled} queued ${cancelled === 1 ? 'run is' : 'runs are'} cancelled.${isMore ? ' More are queued: repeat the command.' : ''}\n`,
   }
 }
 
