@@ -75,9 +75,17 @@ test('wf sources pause and resume let payloads wait, and say so', async () => {
   expect((await json()).json()).toMatchObject([{ paused_at: expect.any(String) }])
   const refused = await sources('send', 'Order intake')
   expect(refused).toMatchObject(failure('is paused: resume it first'))
-  await sources('resume', 'Order intake')
+  expect(await sources('resume', 'Order intake')).toMatchObject({
+    stdout: 'Order intake is resumed: what waited is sent now.\n',
+  })
   expect((await json()).json()).toMatchObject([{ paused_at: null }])
   expect(endpoint.requests).toHaveLength(0)
+
+  await wf(environment.env, ['organizations', 'suspend', 'Acme'])
+  expect(await sources('resume', 'Order intake')).toMatchObject({
+    stdout: 'Order intake is resumed: what waited is sent once Acme is not suspended any more.\n',
+  })
+  await wf(environment.env, ['organizations', 'resume', 'Acme'])
 
   // What it says to do next is safe in a shell, also for such a name.
   const { prisma } = environment.db

@@ -53,13 +53,15 @@ async function setPaused(
     headers: OPERATOR_HEADERS,
   })
   const isPaused = operation === 'pauseWebhookSource'
+  const { name: organization, isSuspended } = ctx.organization
+  const when = isSuspended ? `once ${organization} is not suspended any more` : 'now'
   return {
     json: { source_id: id, is_paused: isPaused },
     // A command with the id: to a shell, a name such as $(…) would be a command, too.
     text: () =>
       isPaused
         ? `${name} is paused. Its runs wait, up to 3 days, until: wf sources resume ${id}\n`
-        : `${name} is resumed: what waited is sent now.\n`,
+        : `${name} is resumed: what waited is sent ${when}.\n`,
   }
 }
 
