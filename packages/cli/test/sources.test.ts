@@ -56,6 +56,7 @@ const send = async (payload: object, ...args: string[]) =>
   await wf(environment.env, ['sources', 'send', 'order intake', '--payload', '-', ...args], {
     input: JSON.stringify(payload),
   })
+const rename = (from: string, to: string) => environment.db.pool.query(`ALTER TABLE ${from} RENAME TO ${to}`)
 const logs = async (...args: string[]) => await wf(environment.env, ['logs', 'order intake', ...args])
 
 test('wf sources list shows the name, the endpoint and whether requests are signed, never the secret', async () => {
@@ -147,6 +148,20 @@ describe('wf sources send', () => {
       [`%${id}%`],
     )
     expect(rows).toEqual([{ actor_kind: 'operator', target_name: 'Order intake' }])
+  })
+
+  test('says that a payload was accepted also if that cannot be recorded in the audit log', async () => {
+    endpoint.answerWith(async () => {
+      await rename('audit_events', 'missing_events')
+      return { status: 204 }
+    })
+    const { exitStatus, stdout, stderr } = await send({ order_id: 'A-1' })
+    await rename('missing_events', 'audit_events')
+    expect({ exitStatus, stdout }).toEqual({
+      exitStatus: 0,
+      stdout: expect.stringMatching(/^Accepted\. Order intake answered with status 204/),
+    })
+    expect(stderr).toMatch(/^Warning: The audit log does not have this payload\. .*the tables are missing/)
   })
 
   test('exits with 1 and names what does not follow the example; nothing is sent then', async () => {

@@ -94,6 +94,10 @@ export async function send(
     action: 'webhook_source.tested',
     target: { kind: 'webhook_source', id, name },
     changes: [{ field: 'delivery_id', old: null, new: delivery.id }],
+  }).catch((error: unknown) => {
+    // The payload is sent: an error would ask for it to be sent again.
+    const why = ctx.explain(error)?.message ?? String(error)
+    ctx.terminal.writeError(`Warning: The audit log does not have this payload. ${why}\n`)
   })
   const answer = delivery.answer === null ? '' : `It answered ${JSON.stringify(delivery.answer)}.\n`
   return toResult(name, delivery, ['Accepted.', 'Not accepted.'], answer)
