@@ -44,8 +44,15 @@ test('each number of the last 24 hours is that of the list which it opens, also 
   await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   service.endpoint.answerWith({ status: 500 })
   await owner.start(workflowId, 'order_id: A-1\ncustomer: Ada\ntotal: 1')
+  // What is under way is nothing that a person has to find out.
+  await service.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body)
+     SELECT gen_random_uuid(), organization_id, id, 'payload', 'in_flight', '{}'
+     FROM webhook_sources WHERE organization_id = $1 LIMIT 1`,
+    [owner.organizationId],
+  )
   await show(page, '/')
-  await page.getByRole('link', { name: '2 Runs failed 2 deliveries not accepted' }).waitFor()
+  await page.getByRole('link', { name: '2 Runs failed 2 deliveries not accepted', exact: true }).waitFor()
   const tiles = page.getByRole('link', { name: /^\d+ Runs/ })
   const names = await tiles.allTextContents()
   expect(names).toHaveLength(2)
@@ -181,7 +188,16 @@ test('a member sees what a webhook source sends, and what only admins see is not
   await ownPage.getByText('One that has waited for 3 days fails.').waitFor()
   await ownPage.getByRole('dialog').getByRole('button', { name: 'Pause', exact: true }).click()
   await ownPage.getByText(/^Paused by /).waitFor()
+  // It says what the payloads wait for then.
+  const suspend = 'UPDATE organizations SET is_suspended = $2 WHERE id = $1'
+  await service.db.pool.query(suspend, [organizationId, true])
+  await show(ownPage, `/sources/${sourceId}`)
   await ownPage.getByRole('button', { name: 'Resume' }).click()
+  await ownPage
+    .getByText('Resumed. What waited is sent once the organization is not suspended any more.')
+    .first()
+    .waitFor()
+  await service.db.pool.query(suspend, [organizationId, false])
   await ownPage.getByRole('button', { name: 'Pause it' }).waitFor()
   // A person says that what failed is done.
   await follow(ownPage, '/')
@@ -394,6 +410,14 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   await page.getByText('3 of 3').waitFor()
   const sent = service.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id)
   expect(sent.toSorted()).toEqual(orders)
+  // The operator is no user; neither is who was deleted.
+  await service.db.pool.query('UPDATE deliveries SET sent_by = NULL')
+  await service.db.pool.query(`UPDATE starts SET origin = 'app', api_key_id = NULL, user_id = NULL`)
+  await page.setViewportSize({ width: 1280, height: 720 })
+  await show(page, '/deliveries')
+  await page.getByText('Sent again by a person or the operator').first().waitFor()
+  await show(page, '/runs')
+  await page.getByText('A person or the operator').first().waitFor()
 })
 
 test('at most 1,000 of the payloads that a list shows are sent again at once, and a job that waits is stopped', async () => {

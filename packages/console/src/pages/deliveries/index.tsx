@@ -169,7 +169,7 @@ export function DeliveriesPage() {
 /** What a delivery is, in words. */
 function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workflow }: AppDeliveryOut): string {
   if (kind === 'verification') return 'Verification'
-  if (resendOf) return `Sent again by ${by?.name ?? 'a person'}`
+  if (resendOf) return `Sent again by ${by?.name ?? 'a person or the operator'}`
   return runId && workflow ? `Payload of ${workflow.name}` : 'Payload'
 }
 

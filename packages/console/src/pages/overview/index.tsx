@@ -112,7 +112,8 @@ function LastDay({ starts, deliveries }: Pick<OverviewOut, 'starts' | 'deliverie
   const since = useLastDay()
   // What deliveries count is said with the runs that they belong to.
   const [accepted, notAccepted, unknown] = DELIVERY_RESULTS.map(({ label, names }) => {
-    const count = countOf(deliveries, names)
+    const ended = names.filter((name) => name !== 'in_flight')
+    const count = countOf(deliveries, ended)
     return count > 0 && `${count.toLocaleString('en')} ${count === 1 ? 'delivery' : 'deliveries'} ${label}`
   })
   const tiles = [

@@ -15,7 +15,7 @@ const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'faile
 /** What began a run, in words. */
 export function originText({ origin, started_by: by }: Pick<RunOut, 'origin' | 'started_by'>): string {
   if (origin === 'auto_run') return 'Schedule'
-  if (origin === 'app') return by?.name ?? 'A person'
+  if (origin === 'app') return by?.name ?? 'A person or the operator'
   return by ? `API key ${by.name}` : 'API'
 }
 

@@ -238,7 +238,7 @@ export function Resent({ run }: { run: RunDetailOut }) {
             <StatusBadge status={outcome} />
             <ThingLink kind="delivery" id={id} name={name ?? 'A webhook source'} />
             <span className="muted">
-              by {by?.name ?? 'a person'}, <Time value={at} />
+              by {by?.name ?? 'a person or the operator'}, <Time value={at} />
             </span>
           </li>
         ))}

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { AppListedWebhookSourceOut, AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
-import { call, mutate, toList, useIsAdmin, useRead } from '../../api/index.ts'
+import { call, mutate, toList, useIsAdmin, useMe, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, useDeletion } from '../../components/dialog.tsx'
@@ -227,9 +227,12 @@ function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   const { id, paused_at: pausedAt, paused_by: by } = source
   const { waiting_runs: runs = 0, failing } = source.state ?? {}
   const isAdmin = useIsAdmin()
+  const { is_suspended: isSuspended } = useMe().organization
   if (pausedAt) {
     const onClick = () => mutate('resumeWebhookSource', { params: { source_id: id } })
-    const resume = { label: 'Resume', variant: 'primary', onClick, done: 'Resumed. What waited is sent now.' } as const
+    const when = isSuspended ? 'once the organization is not suspended any more' : 'now'
+    const done = `Resumed. What waited is sent ${when}.`
+    const resume = { label: 'Resume', variant: 'primary', onClick, done } as const
     const what =
       runs === 0 ? 'Payloads wait' : `${countText(runs, MAX_COUNTED)} ${runs === 1 ? 'run waits' : 'runs wait'}`
     return (
