@@ -3,7 +3,7 @@ import { SEARCH_MAX_LENGTH } from '@workflow-service/contract/limits'
 import type { Workflow } from '../../client/src/index.ts'
 import { CliError } from './cli-error.ts'
 import { type CommandResult, listResult } from './command-result.ts'
-import { formatFacts, paint, showTime, withoutControls } from './terminal.ts'
+import { formatFacts, paint, showTime, type Terminal, withoutControls } from './terminal.ts'
 
 /** Reads the workflows of an organization: from the public API, or from the database. */
 export interface WorkflowReader {
@@ -98,6 +98,20 @@ export function startResult(
   const { id, session_id: sessionId } = started
   const next = `See how it goes: wf runs show ${id} --follow`
   return { json: started, text: () => `Run ${id} of ${name} is accepted, in session ${sessionId}. ${next}\n` }
+}
+
+/** Follows the run of a start, and names it if that fails: after the error alone, the start would be repeated. */
+export async function followStarted<Result>(
+  { terminal }: { readonly terminal: Terminal },
+  accepted: CommandResult,
+  follow: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await follow()
+  } catch (error) {
+    terminal.writeError(accepted.text(terminal))
+    throw error
+  }
 }
 
 export function unknownWorkflow(given: string): CliError {

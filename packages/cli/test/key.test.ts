@@ -138,6 +138,16 @@ describe('with an API key alone, wf', () => {
     expect(await run('runs', 'show', ended.id, '--follow')).toMatchObject({ exitStatus: 0 })
   })
 
+  test('names the run that it has started also if that cannot be followed', async () => {
+    const { pool } = gateway.db
+    await pool.query('ALTER TABLE deliveries RENAME TO missing_deliveries')
+    const failed = await run('start', 'Forward orders', 'x', '--follow')
+    await pool.query('ALTER TABLE missing_deliveries RENAME TO deliveries')
+    const { id } = await gateway.db.prisma.start.findFirstOrThrow({ orderBy: { id: 'desc' } })
+    const accepted = new RegExp(`^Run ${id} of Forward orders is accepted, in session [^]*\nError: 500 internal_error`)
+    expect(failed).toMatchObject(failure(accepted))
+  })
+
   test('ends with 124 when --timeout is over, and with 130 on Ctrl-C', async () => {
     expect(await run('start', 'Forward orders', 'x', '--follow', '--timeout', '1s')).toMatchObject({ exitStatus: 124 })
     const args = ['start', 'Forward orders', 'x', '--follow']

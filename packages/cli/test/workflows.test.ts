@@ -374,6 +374,15 @@ describe('wf start', () => {
     expect(stdout.match(/start accepted|a runner began the run|  failed\n/g)).toHaveLength(3)
   })
 
+  test('--follow names the run that it has started also if that cannot be read', async () => {
+    await environment.db.pool.query('ALTER TABLE run_steps RENAME TO missing_steps')
+    const failed = await run('start', 'Forward orders', 'x', '--follow')
+    await environment.db.pool.query('ALTER TABLE missing_steps RENAME TO run_steps')
+    const { id } = await environment.db.prisma.start.findFirstOrThrow({ orderBy: { id: 'desc' } })
+    const accepted = `^Run ${id} of Forward orders is accepted, in session [^]*\nError: .*the tables are missing`
+    expect(failed).toMatchObject(failure(new RegExp(accepted)))
+  })
+
   test('--follow ends on Ctrl-C, and the run goes on', async () => {
     const { output, interrupt } = watch('start', 'Forward orders', 'x', '--follow', '--json')
     await waitUntil(() => output() !== '')

@@ -7,7 +7,7 @@ import { UsageError } from '../cli-error.ts'
 import { type CommandResult, listResult, type PrintedResult } from '../command-result.ts'
 import { DELIVERY_COLUMNS, DELIVERY_ID, runColumns, stateColour, tookOf } from '../run-columns.ts'
 import { type Column, formatFacts, paint, renderTable, showClock, showTime, type Terminal } from '../terminal.ts'
-import { findWorkflow, startResult } from '../workflows.ts'
+import { findWorkflow, followStarted, startResult } from '../workflows.ts'
 
 /** `wf start WORKFLOW TEXT` over the public API. */
 export async function start(
@@ -20,7 +20,8 @@ export async function start(
   const sessionId = session === undefined ? undefined : wholeId(session)
   const { id: workflowId, name } = await findWorkflow(ctx.workflows, given)
   const started = await ctx.client.workflows.start(workflowId, { context, ...(sessionId && { sessionId }) })
-  return options.follow ? await follow(ctx, started.id, options) : startResult(started, name)
+  const accepted = startResult(started, name)
+  return options.follow ? await followStarted(ctx, accepted, () => follow(ctx, started.id, options)) : accepted
 }
 
 /** `wf runs show ID` over the public API. */

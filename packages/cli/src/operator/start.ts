@@ -12,7 +12,7 @@ import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findId } from './find.ts'
 import { followRun } from './follow-runs.ts'
-import { findWorkflow, startResult } from '../workflows.ts'
+import { findWorkflow, followStarted, startResult } from '../workflows.ts'
 
 /** `wf start WORKFLOW TEXT|-` */
 export async function start(
@@ -42,12 +42,13 @@ export async function start(
   })
   if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed')
     throw refusal(outcome.kind, workflow.name, organization.name)
-  if (options.follow) {
-    const details = await showRun(db, runId)
-    if (details) return await followRun(ctx, details, options)
-  }
   const started = { id: runId, workflow_id: workflow.id, session_id: outcome.sessionId }
-  return startResult(started, workflow.name)
+  const accepted = startResult(started, workflow.name)
+  if (!options.follow) return accepted
+  return await followStarted(ctx, accepted, async () => {
+    const details = await showRun(db, runId)
+    return details ? await followRun(ctx, details, options) : accepted
+  })
 }
 
 function refusal(
