@@ -8,6 +8,7 @@ import {
   listen as listenOn,
   type RecordedRequest,
   startCustomerEndpoint,
+  startRawEndpoint,
   waitUntil,
 } from '@workflow-service/testkit'
 import { setProcessClock } from '@workflow-service/testkit/set-process-clock'
@@ -162,6 +163,18 @@ describe('wf sources send', () => {
       stdout: expect.stringMatching(/^Accepted\. Order intake answered with status 204/),
     })
     expect(stderr).toMatch(/^Warning: The audit log does not have this payload\. .*the tables are missing/)
+  })
+
+  test('says where to see whether a payload was sent whose response is lost', async () => {
+    const dispatcher = await startRawEndpoint((socket) => void socket.destroy())
+    const env = { ...environment.env, DISPATCHER_URL: dispatcher.url }
+    const { exitStatus, stderr } = await wf(env, ['sources', 'send', 'order intake'])
+    await dispatcher.close()
+    const advice = `Warning: If the dispatcher received the payload, it was sent: wf logs ${sourceId} shows it.\n`
+    expect({ exitStatus, stderr }).toEqual({
+      exitStatus: 1,
+      stderr: expect.stringMatching(`^${advice}Error: The dispatcher at .* does not answer \\(ECONNRESET\\)`),
+    })
   })
 
   test('exits with 1 and names what does not follow the example; nothing is sent then', async () => {

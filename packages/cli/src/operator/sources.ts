@@ -7,6 +7,7 @@ import {
   operatorOf,
   recordAuditEvent,
 } from '@workflow-service/database'
+import { InternalCallError } from '@workflow-service/service-kit/internal-client'
 import { type CommandResult, listResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
@@ -85,10 +86,21 @@ export async function send(
     file === undefined
       ? ((await findWebhookSource(db, organization.id, id))?.example_request_body ?? {})
       : await readJsonObject(ctx, file)
-  const { body: delivery } = await ctx.dispatcher().call('sendPayload', {
+  const request = {
     params: { delivery_id: newId() },
     body: { organization_id: organization.id, source_id: id, payload },
-  })
+  }
+  const { body: delivery } = await ctx
+    .dispatcher()
+    .call('sendPayload', request)
+    .catch((error: unknown) => {
+      // Another call has another id, with which the payload is sent again.
+      if (error instanceof InternalCallError && error.status === undefined) {
+        const where = `wf logs ${id} shows it`
+        ctx.terminal.writeError(`Warning: If the dispatcher received the payload, it was sent: ${where}.\n`)
+      }
+      throw error
+    })
   await recordAuditEvent(db.pool, {
     ...operatorOf(organization.id),
     action: 'webhook_source.tested',
