@@ -161,6 +161,11 @@ describe('with an API key alone, wf', () => {
     [['runs', 'show', '01a1fd4e'], 2, 'the whole id'],
     [['logs', '--follow', '--run', '01a1fd4e'], 2, 'With an API key, follow a run'],
     [['runs', 'list', '--session', '01a1fd4e', '--status', 'failed'], 2, 'leave it out: the newest runs of a session'],
+    [
+      ['logs', '--session', '01a1fd4e', '--outcome', 'unknown'],
+      2,
+      'leave it out: the payloads of a run, or of the latest 20',
+    ],
     [['logs', 'Order intake'], 2, 'name a run or a session'],
     [['start', 'Off', 'x'], 1, 'workflow_inactive'],
     [['start', 'Forward orders', ''], 1, 'context'],

@@ -118,7 +118,7 @@ export async function logs(
   source: string | undefined,
   options: ListOptions,
 ): Promise<CommandResult> {
-  refuseOthers(options, ['session', 'run'], 'all payloads of a run or session')
+  refuseOthers(options, ['session', 'run'], 'the payloads of a run, or of the latest 20 runs of a session')
   const { run, session, limit } = options
   if (source !== undefined || (run ?? session) === undefined) {
     throw new UsageError('With an API key, name a run or a session: wf logs --run ID, wf logs --session ID.')
