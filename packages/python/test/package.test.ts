@@ -325,6 +325,12 @@ if (hasHttpx)
       await endpoint.close()
     })
 
+    test.each(kinds)('%s: takes limits that never end', async (kind) => {
+      const call: PythonCall = ['get_run', [endedId], { options: { timeout: 1e300, total_timeout: 1e300 } }]
+      const client = { base_url: gateway.url, timeout: 1e300, total_timeout: 1e300 }
+      expect(await make(kind, [call], client)).toMatchObject([{ value: { id: endedId } }])
+    })
+
     test.each(kinds)('%s: asks once a second for a run where a wait is answered at once', async (kind) => {
       const body = { id: 'a', status: 'queued', finished_at: null }
       await using endpoint = await startCustomerEndpoint({ answer: { body } })

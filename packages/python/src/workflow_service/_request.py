@@ -20,6 +20,8 @@ from ._errors import ApiConnectionError, ApiError, ApiTimeoutError
 _RETRIED_STATUSES = (429, 500, 502, 503, 504)
 _FIRST_DELAY = 0.5
 _MAX_DELAY = 8.0
+# In seconds: a socket refuses longer ones, such as infinity, with an OverflowError.
+_MAX_SOCKET_TIMEOUT = 2_000_000.0
 # Far more than a page of workflows has.
 _MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
@@ -72,7 +74,7 @@ class Call(Generic[_Value]):
         """Begins the next attempt. Returns the arguments of httpx for its request."""
         self.attempts += 1
         self.body.clear()
-        self.attempt_timeout = max(0.001, min(self.timeout, self.ends_at - time.monotonic()))
+        self.attempt_timeout = max(0.001, min(self.timeout, self.ends_at - time.monotonic(), _MAX_SOCKET_TIMEOUT))
         return {
             "method": self.method,
             "url": self.url,
