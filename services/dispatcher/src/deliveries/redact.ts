@@ -70,7 +70,7 @@ function replaceSpelling(text: string, spelling: string): string {
  * redacted. Knuth, Morris and Pratt's search, since comparing each beginning takes quadratic time.
  */
 function beginningAtEnd(text: string, secret: string): number {
-  const joined = `${secret}\0${text.slice(-secret.length)}`
+  const joined = `${secret.slice(0, text.length)}\0${text.slice(-secret.length)}`
   const lengths = new Int32Array(joined.length)
   for (let at = 1; at < joined.length; at += 1) {
     let length = lengths[at - 1]!
@@ -93,17 +93,17 @@ const MAX_LAYERS = 6
  */
 function createRepetitionFinder(secrets: readonly string[]): (text: string) => boolean {
   const words = secrets.flatMap(toForms).map(foldWords).filter(isRedactable)
+  const short = words.filter((word) => word.length < REPEATED_LENGTH)
+  const windows = new Set(words.flatMap(toWindows))
   // By the few letters of a secret of punctuation, ordinary words would match.
   const symbols = secrets.filter((secret) => !isRedactable(foldWords(secret))).map(foldSpaces)
   const repeats = (text: string): boolean => {
     const folded = foldWords(text)
-    const windows = new Set(Array.from({ length: folded.length }, (_, at) => folded.slice(at, at + REPEATED_LENGTH)))
     // An escape that was cut off is not decoded.
     const end = text.replace(/(?:%[\da-f]?|\\(?:u[\da-f]{0,3})?)$/i, '')
     return (
-      words.some((word) =>
-        word.length <= REPEATED_LENGTH ? folded.includes(word) : hasWindow(word, REPEATED_LENGTH, windows),
-      ) ||
+      short.some((word) => folded.includes(word)) ||
+      toWindows(folded).some((window) => windows.has(window)) ||
       symbols.some((symbol) => foldSpaces(text).includes(symbol)) ||
       secrets.some((secret) => beginningAtEnd(end, secret) > 0)
     )
@@ -133,9 +133,10 @@ function toForms(secret: string): string[] {
   return [secret, bytes.toString('hex'), ...inBase64]
 }
 
-function hasWindow(text: string, length: number, windows: ReadonlySet<string>): boolean {
-  for (let at = 0; at + length <= text.length; at += 1) if (windows.has(text.slice(at, at + length))) return true
-  return false
+/** All parts of a text of 12 characters. */
+function toWindows(text: string): string[] {
+  const count = Math.max(text.length - REPEATED_LENGTH + 1, 0)
+  return Array.from({ length: count }, (_, at) => text.slice(at, at + REPEATED_LENGTH))
 }
 
 function foldWords(text: string): string {

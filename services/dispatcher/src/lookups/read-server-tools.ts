@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { findJsonObjectErrors, type LookupIn, type LookupTool, truncateText } from '@workflow-service/contract'
 import { type ApiError, invalidFields } from '@workflow-service/service-kit'
 import type { Redact } from '../deliveries/redact.ts'
@@ -22,7 +23,16 @@ export async function readServerTools(
   { url, tools }: Pick<LookupIn, 'url' | 'tools'>,
   redact: Redact,
 ): Promise<LookupTool[]> {
-  return describeTools(await listTools(send, url, redact), tools, redact)
+  const offered = await listTools(send, url, redact)
+  const described: LookupTool[] = []
+  for (const [index, { name }] of tools.entries()) {
+    const refuse = (message: string): ApiError =>
+      invalidFields([{ field: `tools.${index}.name`, code: 'value_error', message }])
+    described.push(describeTool(offered, name, redact, refuse))
+    // A schema takes milliseconds.
+    await nextTurn()
+  }
+  return described
 }
 
 async function listTools(send: SendLookup, url: string, redact: Redact): Promise<ServerTools> {
@@ -34,31 +44,32 @@ async function listTools(send: SendLookup, url: string, redact: Redact): Promise
   }
 }
 
-/** The named tools as the server describes them now: a later change of the server does not reach the model. */
-function describeTools(tools: ServerTools, wanted: readonly LookupTool[], redact: Redact): LookupTool[] {
-  return wanted.map(({ name }, index) => {
-    const refuse = (message: string): ApiError =>
-      invalidFields([{ field: `tools.${index}.name`, code: 'value_error', message }])
-    const tool = tools.find((each) => each.name === name)
-    if (!tool) {
-      const names = tools.slice(0, NAMED_TOOLS).map((each) => truncateText(each.name, 128))
-      throw refuse(`is no tool of the server. Its tools are: ${redact(names.join(', ')) || 'none'}`)
-    }
-    const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
-    // Without `readOnlyHint`, a tool may change something (Model Context Protocol, `ToolAnnotations`).
-    if (readOnlyHint !== true || destructiveHint === true) {
-      throw refuse('may change something: look-ups call only tools whose annotations have "readOnlyHint": true')
-    }
-    const parameters: Record<string, unknown> = { ...tool.inputSchema }
-    delete parameters['$schema']
-    const isTooLarge = Buffer.byteLength(JSON.stringify(parameters)) > SCHEMA_MAX_BYTES
-    if (isTooLarge || findJsonObjectErrors(parameters, 'parameters').length > 0) {
-      throw refuse(`has arguments whose schema has more than ${SCHEMA_MAX_BYTES} bytes, or is too deep`)
-    }
-    const given = truncateText((tool.description ?? '').toWellFormed().replaceAll('\0', ''), DESCRIPTION_MAX_LENGTH)
-    const description = truncateText(redact(given), DESCRIPTION_MAX_LENGTH)
-    return { name, description, parameters: mapTexts(parameters, redact) as Record<string, unknown> }
-  })
+/** The tool as the server describes it now: a later change of the server does not reach the model. */
+function describeTool(
+  tools: ServerTools,
+  name: string,
+  redact: Redact,
+  refuse: (message: string) => ApiError,
+): LookupTool {
+  const tool = tools.find((each) => each.name === name)
+  if (!tool) {
+    const names = tools.slice(0, NAMED_TOOLS).map((each) => truncateText(each.name, 128))
+    throw refuse(`is no tool of the server. Its tools are: ${redact(names.join(', ')) || 'none'}`)
+  }
+  const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
+  // Without `readOnlyHint`, a tool may change something (Model Context Protocol, `ToolAnnotations`).
+  if (readOnlyHint !== true || destructiveHint === true) {
+    throw refuse('may change something: look-ups call only tools whose annotations have "readOnlyHint": true')
+  }
+  const parameters: Record<string, unknown> = { ...tool.inputSchema }
+  delete parameters['$schema']
+  const isTooLarge = Buffer.byteLength(JSON.stringify(parameters)) > SCHEMA_MAX_BYTES
+  if (isTooLarge || findJsonObjectErrors(parameters, 'parameters').length > 0) {
+    throw refuse(`has arguments whose schema has more than ${SCHEMA_MAX_BYTES} bytes, or is too deep`)
+  }
+  const given = truncateText((tool.description ?? '').toWellFormed().replaceAll('\0', ''), DESCRIPTION_MAX_LENGTH)
+  const description = truncateText(redact(given), DESCRIPTION_MAX_LENGTH)
+  return { name, description, parameters: mapTexts(parameters, redact) as Record<string, unknown> }
 }
 
 /** Maps the texts in a value of JSON, also the names of fields. */
