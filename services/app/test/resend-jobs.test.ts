@@ -361,11 +361,8 @@ describe('Payloads that are sent again together', () => {
   }, 60_000)
 
   test('hold up no stop while their endpoint is slow: the next process has their outcomes', async () => {
-    const answer = Promise.withResolvers<void>()
-    data.endpoint.answerWith(async () => {
-      await answer.promise
-      return { status: 200 }
-    })
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(() => answer.promise)
     const { body } = await create({ ids: [await addFailed('K1')] })
     const ctx = await createContext()
     const stop = new AbortController()
@@ -375,7 +372,7 @@ describe('Payloads that are sent again together', () => {
     await sending
     expect(await read(body.id)).toMatchObject({ status: 'running', done: 0 })
     const next = sendResendJobs(ctx, AbortSignal.timeout(120_000))
-    answer.resolve()
+    answer.resolve({ status: 200 })
     await next
     expect(await read(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
     expect(received()).toEqual(['K1'])
@@ -383,11 +380,8 @@ describe('Payloads that are sent again together', () => {
   })
 
   test('are waited for by a stop, also after a look for other jobs has failed', async () => {
-    const answer = Promise.withResolvers<void>()
-    data.endpoint.answerWith(async () => {
-      await answer.promise
-      return { status: 200 }
-    })
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith(() => answer.promise)
     const { body } = await create({ ids: [await addFailed('L1')] })
     const ctx = await createContext()
     const { pool } = ctx.db
@@ -406,7 +400,7 @@ describe('Payloads that are sent again together', () => {
     await waitUntil(() => looks === 4)
     await nextTurn()
     expect(hasEnded).toBe(false)
-    answer.resolve()
+    answer.resolve({ status: 200 })
     await expect(sending).rejects.toThrow('Connection terminated')
     expect(await read(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
     await ctx.close()
