@@ -8,7 +8,7 @@ interface Step {
 interface Run {
   readonly status: string
   readonly steps: readonly Step[]
-  /** Whether it waits for a paused source: its journal does not tell that the source was resumed. */
+  /** Whether it waits for a paused source: its journal does not say that the source was resumed. */
   readonly waits_for_source: boolean
 }
 

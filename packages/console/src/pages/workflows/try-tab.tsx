@@ -106,7 +106,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
       const body = { id, context, session_id: session || null }
       await mutate('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
         if (!(error instanceof AppError && error.status === 409)) throw error
-        // An earlier start, whose response was lost, has the id with another text. Whatever else happened, a repetition
+        // An earlier start, whose response was lost, has the id with another text. After other errors, a repetition
         // with the same id starts nothing twice.
         if (error.code === 'id_taken') setId(newId())
         void refresh(['workflows'])
