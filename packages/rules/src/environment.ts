@@ -122,7 +122,7 @@ function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): vo
   else meter.charge(length * (name === 'contains' && length > LONG_TEXT ? 1 / 2 : (STEPS_PER_CHARACTER[name] ?? 1 / 8)))
   const [text, pattern] = values
   if (SEARCHES.has(name) && typeof text === 'string' && typeof pattern === 'string') chargeSearch(meter, text, pattern)
-  // V8 takes up to 15 ns for a character beyond Latin-1, and 2 ns for one in it.
+  // A character beyond Latin-1 costs V8 at most 15 ns, and one in it 2 ns.
   const changesCase = name === 'lower' || name === 'upper'
   if (changesCase && typeof text === 'string' && /[^\0-\xff]/.test(text)) meter.charge(length / 2)
   if ((name === 'matches' || name === 'capture') && typeof text === 'string' && typeof pattern === 'string') {
