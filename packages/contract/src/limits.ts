@@ -117,6 +117,11 @@ export const MANIFEST_EXPORT_MAX_BYTES = 10 * 1024 * 1024
 /** Field errors in one error response. */
 export const ERROR_DETAILS_MAX = 100
 
+/** Runs and payloads that wait, and payloads in a row that were not accepted: more of them are not counted. */
+export const WAITING_COUNTED_MAX = 1_000
+/** Runs that wait for an approval, as the overview counts them. */
+export const OVERVIEW_WAITING_MAX = 200
+
 /** How long a one-time link of each kind can be used. */
 export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1, email: 72 } as const
 

@@ -1,3 +1,4 @@
+import { OVERVIEW_WAITING_MAX } from '../limits.ts'
 import { Closed, List, Nullable, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { Counts, ListOf } from './common.ts'
@@ -51,7 +52,7 @@ export const OverviewOut = Closed('OverviewOut', 'The state of the organization 
     }),
     'For admins; at most 20.',
   ),
-  waiting_runs: Int('Runs that wait for an approval, at most 200.'),
+  waiting_runs: Int(`Runs that wait for an approval, at most ${OVERVIEW_WAITING_MAX}.`),
   attention: List(
     AttentionOut,
     'The newest first, at most 50 groups of the newest 1,000 failed runs and deliveries that are not done, of the last 7 days.',

@@ -1,6 +1,6 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { APPROVAL_MODES, DeliveryOut, WebhookSourceIn, WebhookSourceOut } from '../internal/resources.ts'
-import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
+import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH, WAITING_COUNTED_MAX } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
@@ -27,10 +27,10 @@ export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook sour
   ...OF_APP,
   state: Optional(
     Closed('SourceStateOut', 'How it is; only of one source that is read.', {
-      waiting_runs: Int('Runs that wait until it is resumed, at most 1,000.'),
+      waiting_runs: Int(`Runs that wait until it is resumed, at most ${WAITING_COUNTED_MAX.toLocaleString('en')}.`),
       failing: Nullable(
         Closed('SourceFailingOut', 'Its last payloads: at least 50 in a row over 10 minutes were not accepted.', {
-          count: Int('How many, at most 1,000.'),
+          count: Int(`How many, at most ${WAITING_COUNTED_MAX.toLocaleString('en')}.`),
           since: DateTime('When the first of them was sent.'),
         }),
       ),

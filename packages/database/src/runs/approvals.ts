@@ -4,6 +4,7 @@ import {
   type ApprovalOut,
   type WaitingApprovalOut,
   checkPayload,
+  WAITING_COUNTED_MAX,
 } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import {
@@ -306,9 +307,6 @@ export async function listApprovalsOfRun(db: Db, organizationId: string, runId: 
   )
 }
 
-/** Payloads that wait beyond these are not counted. */
-export const MAX_WAITING_COUNTED = 1_000
-
 const MAX_LISTED = 100
 /** A larger payload is left out of the list. */
 const LISTED_BYTES = 16_384
@@ -317,7 +315,7 @@ const WAITING = `
     SELECT * FROM approvals
     WHERE organization_id = $1 AND status = 'waiting' AND expires_at > now()
       AND (SELECT finished_at FROM starts WHERE starts.id = approvals.run_id) IS NULL
-    ORDER BY requested_at, delivery_id LIMIT ${MAX_WAITING_COUNTED}
+    ORDER BY requested_at, delivery_id LIMIT ${WAITING_COUNTED_MAX}
   ) AS approval
   JOIN starts AS start ON start.id = approval.run_id
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`

@@ -1,3 +1,4 @@
+import { WAITING_COUNTED_MAX } from '@workflow-service/contract'
 import type { Connection } from '../connection/index.ts'
 
 /** How a source is: what waits for it, and whether its endpoint has been failing. */
@@ -10,30 +11,28 @@ export interface SourceState {
 
 const FAILING_COUNT = 50
 const FAILING_MINUTES = 10
-/** Deliveries that are looked at. */
-const MAX_READ = 1_000
 
 export async function readSourceState(db: Connection, organizationId: string, sourceId: string): Promise<SourceState> {
   const { rows } = await db.pool.query<{ waiting: number; count: number; since: Date | null }>(
     `WITH newest AS MATERIALIZED (
        SELECT created_at, outcome, row_number() OVER (ORDER BY created_at DESC, id DESC) AS position FROM (
          SELECT created_at, id, outcome, kind, organization_id FROM deliveries WHERE source_id = $2
-         ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
+         ORDER BY created_at DESC, id DESC LIMIT ${WAITING_COUNTED_MAX}
        ) AS read
        WHERE organization_id = $1 AND kind = 'payload' AND outcome NOT IN ('in_flight', 'invalid')
      ),
      streak AS (
        SELECT count(*)::integer AS count, min(created_at) AS since, max(created_at) AS until FROM newest
-       WHERE position < coalesce((SELECT min(position) FROM newest WHERE outcome = 'accepted'), ${MAX_READ + 1})
+       WHERE position < coalesce((SELECT min(position) FROM newest WHERE outcome = 'accepted'), ${WAITING_COUNTED_MAX + 1})
      )
      SELECT (
          SELECT count(*)::integer FROM (
            SELECT FROM sessions WHERE paused_source_id = $2 AND lease_owner IS NULL AND waiting_since > now()
-           LIMIT ${MAX_READ}
+           LIMIT ${WAITING_COUNTED_MAX}
          ) AS parked
        ) AS waiting, count,
        CASE WHEN count >= ${FAILING_COUNT}
-         AND (until - since >= interval '${FAILING_MINUTES} minutes' OR count = ${MAX_READ}) THEN since END AS since
+         AND (until - since >= interval '${FAILING_MINUTES} minutes' OR count = ${WAITING_COUNTED_MAX}) THEN since END AS since
      FROM streak`,
     [organizationId, sourceId],
   )

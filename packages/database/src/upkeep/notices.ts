@@ -1,8 +1,8 @@
-import type { NoticeBody, NoticeKind } from '@workflow-service/contract'
+import { type NoticeBody, type NoticeKind, WAITING_COUNTED_MAX } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Connection, type Db, inTransaction, newId } from '../connection/index.ts'
 import type { Viewer } from '../organizations/index.ts'
-import { MAX_WAITING_COUNTED, summarizeWaitingApprovals } from '../runs/index.ts'
+import { summarizeWaitingApprovals } from '../runs/index.ts'
 import { readSourceState } from '../sources/index.ts'
 import { readAttention } from './attention.ts'
 
@@ -141,7 +141,7 @@ async function readFacts(client: PoolClient, viewer: Viewer, states: SourceState
   const waiting = await summarizeWaitingApprovals(db, viewer)
   if (waiting) {
     const { count, newest_at: at, first } = waiting
-    const counted = `${count.toLocaleString('en')}${count < MAX_WAITING_COUNTED ? '' : '+'}`
+    const counted = `${count.toLocaleString('en')}${count < WAITING_COUNTED_MAX ? '' : '+'}`
     const text = `${counted} ${count === 1 ? 'payload waits' : 'payloads wait'} for approval, the first to ${first.source_name}`
     const data = { count, delivery_id: first.delivery_id, run_id: first.run_id }
     facts.push({ kind: 'approvals', topic: 'approvals', type: 'notice.approvals', text, at, data })

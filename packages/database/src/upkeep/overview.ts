@@ -1,11 +1,8 @@
-import type { OverviewOut } from '@workflow-service/contract'
+import { OVERVIEW_WAITING_MAX, type OverviewOut } from '@workflow-service/contract'
 import { type Db, NIL_UUID } from '../connection/index.ts'
 import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { readAttention } from './attention.ts'
 import { countLastDay } from './usage-read.ts'
-
-/** How many runs that wait are read to find the visible ones. */
-const MAX_READ = 200
 
 const FIRST_STEPS = `
   SELECT
@@ -57,7 +54,7 @@ const COUNT_WAITING_RUNS = `
   SELECT count(*)::integer AS count FROM (
     SELECT DISTINCT workflow_id, run_id FROM approvals
     JOIN starts ON starts.id = run_id AND starts.status = 'waiting'
-    WHERE approvals.organization_id = $1 AND approvals.status = 'waiting' AND expires_at > now() LIMIT ${MAX_READ}
+    WHERE approvals.organization_id = $1 AND approvals.status = 'waiting' AND expires_at > now() LIMIT ${OVERVIEW_WAITING_MAX}
   ) AS start
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 

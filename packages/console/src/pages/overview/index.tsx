@@ -1,5 +1,6 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { OverviewOut } from '@workflow-service/contract'
+import { OVERVIEW_WAITING_MAX } from '@workflow-service/contract/limits'
 import { mutate, useIsAdmin, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
@@ -16,9 +17,6 @@ import { moneyText } from '../../components/values.tsx'
 /** The webhook source and the workflow that the local stack makes (infra/local-stack/demo.yaml). */
 const DEMO_IDS = ['c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21', '0e9c6a3b-2f7d-4d1e-b6c4-91d2e8f4c532']
 const areOfDemo = (things: { id: string }[]) => things.length > 0 && things.every(({ id }) => DEMO_IDS.includes(id))
-
-/** The overview counts no more. */
-const MAX_WAITING_RUNS = 200
 
 export function OverviewPage() {
   return (
@@ -181,7 +179,7 @@ function Attention(props: Pick<OverviewOut, 'attention' | 'budgets' | 'waiting_r
           <Link to="/approvals">
             {waitingRuns === 1
               ? '1 run waits for approval'
-              : `${countText(waitingRuns, MAX_WAITING_RUNS)} runs wait for approval`}
+              : `${countText(waitingRuns, OVERVIEW_WAITING_MAX)} runs wait for approval`}
           </Link>
         </Notice>
       ) : null}

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { AppListedWebhookSourceOut, AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
+import { WAITING_COUNTED_MAX } from '@workflow-service/contract/limits'
 import type { ReactNode } from 'react'
 import { call, mutate, toList, useIsAdmin, useMe, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
@@ -219,9 +220,6 @@ function ActionNotice(props: { kind: 'good' | 'warning' | 'danger'; action: Acti
   )
 }
 
-/** Neither more runs that wait are counted, nor more payloads in a row. */
-const MAX_COUNTED = 1_000
-
 /** Says that the source is paused, or offers it because its payloads fail. */
 function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   const { id, paused_at: pausedAt, paused_by: by } = source
@@ -234,7 +232,7 @@ function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
     const done = `Resumed. What waited is sent ${when}.`
     const resume = { label: 'Resume', variant: 'primary', onClick, done } as const
     const what =
-      runs === 0 ? 'Payloads wait' : `${countText(runs, MAX_COUNTED)} ${runs === 1 ? 'run waits' : 'runs wait'}`
+      runs === 0 ? 'Payloads wait' : `${countText(runs, WAITING_COUNTED_MAX)} ${runs === 1 ? 'run waits' : 'runs wait'}`
     return (
       <ActionNotice kind="warning" action={isAdmin && resume}>
         Paused by {by} <Time value={pausedAt} />. {what} until it is resumed, up to 3 days.
@@ -244,7 +242,7 @@ function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
   if (!failing) return null
   return (
     <ActionNotice kind="danger" action={isAdmin && { label: 'Pause it', onClick: () => askToPause(source) }}>
-      {countText(failing.count, MAX_COUNTED)} payloads in a row were not accepted, since{' '}
+      {countText(failing.count, WAITING_COUNTED_MAX)} payloads in a row were not accepted, since{' '}
       <Time value={failing.since} isExact />.
     </ActionNotice>
   )
