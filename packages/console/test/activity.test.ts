@@ -325,6 +325,7 @@ test('a delivery is found among those of all sources by its order number, and by
   await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   await owner.start(workflowId, 'order_id: NEEDLE-7731\ncustomer: Grace\ntotal: 3')
   await page.getByRole('searchbox', { name: 'Order number, word or id' }).fill('needle-7731')
+  await page.getByRole('rowheader').nth(1).waitFor({ state: 'detached' })
   await page.getByRole('row', { name: /Order intake.*order_id: NEEDLE-7731/ }).waitFor()
   expect(await page.getByRole('row').count()).toBe(1 + 1)
   expect(new URL(page.url()).searchParams.get('search')).toBe('needle-7731')
