@@ -58,7 +58,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   await storage.findUserById(db, user.organizationId, id)
   await storage.findUserByEmail(db, user.organizationId, 'BO@globex.test')
   await storage.findAccountByUser(db, id)
-  const [, listed] = await storage.listUsers(db, user.organizationId, { limit: 10 })
+  const [, listed] = await storage.listUsers(db, storage.viewerOf(user), { limit: 10 })
   await storage.saveUser(db, id, { role: 'admin', version: listed!.version }, allow, request)
   await storage.signUserOut(db, id, allow, request)
   await storage.deleteUser(db, id, allow, request)

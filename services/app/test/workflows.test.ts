@@ -117,6 +117,18 @@ describe('visibility', () => {
     expect(await names(acme.member, 'OW')).toEqual([own.name])
   })
 
+  test('the list of people counts for a member only the workflows that the member sees', async () => {
+    await create(acme.owner, { scope: 'only_me' })
+    await create(acme.owner, { scope: 'company_wide' })
+    const counts = async (who: TestPerson) => {
+      const users = (await app.call(who, 'listUsers')).body.data
+      return [acme.owner, acme.member].map(({ userId }) => users.find(({ id }) => id === userId)?.workflow_count)
+    }
+    const [all, seen] = [await counts(acme.admin), await counts(acme.member)]
+    expect(all[0]).toBe(seen[0]! + 1)
+    expect(all[1]).toBe(seen[1])
+  })
+
   test('a member cannot hide a workflow from itself', async () => {
     const shared = await create(acme.owner)
     const hide = (who: TestPerson) => save(who, shared.id, { ...valuesOf(shared), scope: 'only_me' })

@@ -27,7 +27,7 @@ const MAX_USERS = 100_000
 
 export async function list({ db, organization }: OrganizationContext): Promise<CommandResult> {
   return listResult(
-    await listUsers(db, organization.id, { limit: MAX_USERS }),
+    await listUsers(db, { organizationId: organization.id, memberId: null }, { limit: MAX_USERS }),
     [
       { title: 'EMAIL', value: ({ email }) => email, cut: 'name' },
       { title: 'ROLE', value: ({ role }) => role ?? 'none' },

@@ -45,7 +45,7 @@ export const AppUserOut = Closed('AppUserOut', 'A user of the organization.', {
   // `no_access`: listed in workflows, cannot sign in. `invited`: has an open invitation.
   state: StringEnum(['active', 'invited', 'no_access', 'deactivated'], 'Whether the person can sign in.'),
   last_seen_at: Nullable(DateTime('When the person last used the application.')),
-  workflow_count: Int('Workflows that list the person.'),
+  workflow_count: Int('Workflows that list the person, as far as the caller sees them.'),
   version: Version,
 })
 export type AppUserOut = Static<typeof AppUserOut>

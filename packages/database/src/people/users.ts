@@ -11,7 +11,15 @@ import {
   violatedConstraint,
 } from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
-import { assertQuota, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import {
+  assertQuota,
+  type AuditedBy,
+  changedFields,
+  isVisible,
+  queryVisible,
+  recordAuditEvent,
+  type Viewer,
+} from '../organizations/index.ts'
 import { createLink, lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
 
 /** The values that a person edits. */
@@ -72,19 +80,34 @@ const userFields = (organizationId: string) =>
 
 type UserRow = Prisma.UserGetPayload<{ select: ReturnType<typeof userFields> }>
 
-/** Lists the users of an organization by email address, those after the address `after`. */
+// The workflows that a member does not see are not counted either.
+const COUNT_WORKFLOWS = `
+  SELECT user_id AS id, count(*)::integer AS count FROM workflow_users
+  JOIN workflows AS workflow ON workflow.id = workflow_id AND ${isVisible('workflow', '$2')}
+  WHERE workflow.organization_id = $1 AND user_id = ANY ($3::uuid[]) GROUP BY user_id`
+
+/**
+ * Lists the users of an organization by email address, those after the address `after`, with how many workflows list
+ * them that the viewer sees.
+ */
 export async function listUsers(
-  db: PrismaDb,
-  organizationId: string,
+  db: Pick<Database, 'pool' | 'prisma'>,
+  viewer: Viewer,
   { limit, after = '' }: { limit: number; after?: string | undefined },
 ): Promise<AppUserOut[]> {
+  const { organizationId, memberId } = viewer
   const rows = await db.prisma.user.findMany({
     where: { organizationId, email: { gt: after } },
     select: userFields(organizationId),
     orderBy: { email: 'asc' },
     take: limit,
   })
-  return rows.map((row) => toOut(toStored(row)))
+  const users = rows.map((row) => toOut(toStored(row)))
+  if (memberId === null) return users
+  const ids = users.map(({ id }) => id)
+  const seen = await queryVisible<{ id: string; count: number }>(db, viewer, COUNT_WORKFLOWS, ids)
+  const counts = new Map(seen.map(({ id, count }) => [id, count]))
+  return users.map((user) => ({ ...user, workflow_count: counts.get(user.id) ?? 0 }))
 }
 
 /** Reads one user; undefined if the organization has no such user. */
@@ -293,6 +316,10 @@ export async function saveUser(
     if (version !== stored.version) return { kind: 'changed_meanwhile', user: toOut(stored) }
     const staysOwner = role === 'owner' && !is_deactivated
     if (!staysOwner && (await isLastOwner(tx, organizationId, stored))) return 'last_owner'
+    // Before the change, after which people who change themselves may have another role.
+    const target = { kind: 'user', id: userId, name: stored.email }
+    const changes = changedFields<UserValues>(stored, next)
+    await recordAuditEvent(tx, { ...request, action: 'user.saved', target, changes })
     await tx.prisma.user.update({
       where: { organizationId, id: userId },
       data: {
@@ -303,9 +330,6 @@ export async function saveUser(
       },
     })
     if (role !== stored.role || is_deactivated !== stored.is_deactivated) await endAccess(tx, organizationId, stored)
-    const target = { kind: 'user', id: userId, name: stored.email }
-    const changes = changedFields<UserValues>(stored, next)
-    await recordAuditEvent(tx, { ...request, action: 'user.saved', target, changes })
     return { kind: 'saved', user: toOut((await findUser(tx, organizationId, userId))!) }
   })
 }
@@ -324,6 +348,12 @@ export async function deleteUser(
   return await changeUser(db, userId, request, async (tx, stored, organizationId) => {
     check(stored)
     if (await isLastOwner(tx, organizationId, stored)) return 'last_owner'
+    await recordAuditEvent(tx, {
+      ...request,
+      action: 'user.removed',
+      target: { kind: 'user', id: userId, name: stored.email },
+      changes: changedFields<object>(stored, { email: null, role: null }),
+    })
     await endAccess(tx, organizationId, stored)
     await tx.prisma.user.delete({ where: { organizationId, id: userId } })
     // Of several users whose addresses differed in case only before the unique index existed, the next one takes its
@@ -336,12 +366,6 @@ export async function deleteUser(
     if (stored.account_id !== null) {
       await tx.prisma.account.deleteMany({ where: { id: stored.account_id, users: { none: {} } } })
     }
-    await recordAuditEvent(tx, {
-      ...request,
-      action: 'user.removed',
-      target: { kind: 'user', id: userId, name: stored.email },
-      changes: changedFields<object>(stored, { email: null, role: null }),
-    })
     await finish(tx)
     return 'removed'
   })

@@ -22,7 +22,7 @@ export function userHandlers(ctx: AppServiceContext) {
         query,
         BY_EMAIL,
         ({ email }) => email,
-        (page) => listUsers(ctx.db, principal.organizationId, page),
+        (page) => listUsers(ctx.db, principal, page),
       ),
     createUser: async (request) => {
       const { principal, body } = request
