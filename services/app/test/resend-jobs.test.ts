@@ -5,7 +5,14 @@ import type { ResendJobOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
-import { createCapturedLogger, startCustomerEndpoint, startProcess, waitUntil } from '@workflow-service/testkit'
+import {
+  beginTransaction,
+  createCapturedLogger,
+  startCustomerEndpoint,
+  startProcess,
+  untilLocked,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { createAppServiceContext } from '../src/app-service-context.ts'
 import { readAppConfig } from '../src/config.ts'
 import { sendResendJobs } from '../src/resend-jobs.ts'
@@ -542,5 +549,21 @@ describe('Payloads that are sent again together', () => {
     expect((await data.call('member', 'listResendJobs')).body.data).toEqual([])
     expect((await data.call('admin', 'listResendJobs')).body.data.map(({ id }) => id)).toEqual([admins.body.id])
     expect((await create({ ids: [newId()] })).status).toBe(409)
+  })
+
+  test('are not those of a workflow that is hidden from the member while the job waits for another one', async () => {
+    const { id, member } = data.app.organization
+    const { pool } = data.app.db
+    const workflowId = await data.createWorkflow('Offers', [member.userId])
+    const runId = await data.createRun(workflowId)
+    const deliveryId = await data.addDelivery(sourceId, { runId, outcome: 'rejected' })
+    using other = await beginTransaction(pool)
+    await other.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resend jobs of ${id}`])
+    const creating = create({ ids: [deliveryId] }, 'member')
+    await untilLocked(pool, 'pg_advisory_xact_lock')
+    await other.query('DELETE FROM workflow_users WHERE workflow_id = $1', [workflowId])
+    await other.query('COMMIT')
+    expect((await creating).error?.code).toBe('not_resendable')
+    expect((await data.call('admin', 'listResendJobs')).body.data).toEqual([])
   })
 })

@@ -235,7 +235,7 @@ async function compareDeliveries(
 }
 
 /** Those of the deliveries that the viewer sees. */
-export async function findVisibleIds(db: Db, { organizationId, memberId }: Viewer, ids: readonly string[]) {
+export async function findVisibleIds(db: Connection, { organizationId, memberId }: Viewer, ids: readonly string[]) {
   const { rows } = await db.pool.query<{ id: string }>(
     `SELECT delivery.id FROM deliveries AS delivery ${JOIN_WORKFLOW}
      WHERE delivery.organization_id = $1 AND delivery.id = ANY ($3::uuid[]) AND ${IS_VISIBLE}`,

@@ -169,13 +169,9 @@ export async function createResendJob(
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
       `resend jobs of ${viewer.organizationId}`,
     ])
-    // Again, under the lock: another job may have been created since.
-    const left = await readResendable(
-      client,
-      viewer,
-      found.map((each) => each.id),
-      previewedAt,
-    )
+    // Again, under the lock: another job may have been created since, or a workflow hidden from the viewer.
+    const ids = found.map((each) => each.id)
+    const left = await readResendable(client, viewer, await findVisibleIds({ pool: client }, viewer, ids), previewedAt)
     const sent = left.filter(({ needsApproval }) => !needsApproval).toReversed()
     if (sent.length === 0) return false
     const { rowCount } = await client.query(
