@@ -3,7 +3,7 @@ import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/
 import {
   EditRefused,
   isDatabaseUnavailable,
-  NotAdminError,
+  RoleLostError,
   QuotaExceededError,
   recordAuditEvent,
 } from '@workflow-service/database'
@@ -121,7 +121,7 @@ function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OP
         return { body: response as object }
       } catch (error) {
         if (error instanceof QuotaExceededError) throw quotaExceeded(ctx.config.quotas, error)
-        if (error instanceof NotAdminError) throw new ApiError('forbidden_for_role', error.message)
+        if (error instanceof RoleLostError) throw new ApiError('forbidden_for_role', error.message)
         throw error instanceof EditRefused ? editRefused(error) : error
       }
     },

@@ -144,6 +144,54 @@ describe('An organization', () => {
     expect(error).toMatchObject({ code: 'changed_meanwhile', current: { name: 'One' } })
   })
 
+  test.each([
+    ['key', `SELECT pg_advisory_xact_lock(hashtextextended('quotas of ' || $1, 0))`],
+    ['budget', 'SELECT FROM organizations WHERE id = $1 FOR UPDATE'],
+    ['instructions', 'SELECT FROM organizations WHERE id = $1 FOR UPDATE'],
+    ['approval', 'SELECT FROM webhook_sources WHERE organization_id = $1 FOR UPDATE'],
+    ['notices', 'SELECT FROM notice_webhooks WHERE organization_id = $1 FOR UPDATE'],
+    ['hidden workflow', 'SELECT FROM workflows WHERE organization_id = $1 FOR UPDATE'],
+    ['removed source', 'SELECT FROM webhook_sources WHERE organization_id = $1 FOR UPDATE'],
+    ['end', 'SELECT FROM organizations WHERE id = $1 FOR UPDATE'],
+  ] as const)(
+    'has no %s of a person whose role was taken away while the change waited for a lock',
+    async (changed, lock) => {
+      const organization = await app.createOrganization()
+      const { id, owner } = organization
+      const { url } = data.endpoint
+      const params = { source_id: await data.saveSource({ approval: 'always' }, organization) }
+      const source = (await data.call(owner, 'getWebhookSource', { params })).body
+      await data.call(owner, 'saveNoticeWebhook', { body: { url } })
+      const { name, version } = (await data.call(owner, 'getOrganization')).body
+      const workflowId = await data.createWorkflow('Offers', [owner.userId], id)
+      const before = await app.createPerson(id, changed === 'end' ? 'owner' : 'admin')
+      const save = {
+        key: () => data.call(before, 'createApiKey', { body: keyIn() }),
+        budget: () => data.call(before, 'saveOrganization', { body: { name, month_budget: 1, version } }),
+        instructions: () => data.call(before, 'saveInstructions', { body: { text: 'Be brief.', version: '0' } }),
+        approval: () => {
+          const body = { approval: 'none', version: source.version } as const
+          return data.call(before, 'saveWebhookSourceSettings', { params, body })
+        },
+        notices: () => data.call(before, 'saveNoticeWebhook', { body: { url: `${url}/other` } }),
+        'hidden workflow': () =>
+          data.call(before, 'setWorkflowActive', { params: { workflow_id: workflowId }, body: { is_active: false } }),
+        'removed source': () => data.call(before, 'deleteWebhookSource', { params }),
+        end: () => data.call(before, 'deleteOrganization', { body: { name } }),
+      }[changed]
+      using other = await beginTransaction(app.db.pool)
+      await other.query(lock, [id])
+      const saving = save()
+      await untilLocked(app.db.pool)
+      await other.query(`UPDATE users SET role = 'member' WHERE id = $1`, [before.userId])
+      await other.query('COMMIT')
+      expect((await saving).error?.code).toBe('forbidden_for_role')
+      const text = 'SELECT action FROM audit_events WHERE organization_id = $1 AND actor_id = $2'
+      const { rows } = await app.db.pool.query(text, [id, before.userId])
+      expect(rows).toEqual([{ action: 'access.refused' }])
+    },
+  )
+
   test('has instructions in versions, which admins save, all compare, and a new version restores', async () => {
     const { id, admin, member } = await app.createOrganization()
     const save = async (text: string, version: string) =>

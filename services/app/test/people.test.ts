@@ -258,6 +258,39 @@ describe('Users', () => {
     expect(data.filter(({ target }) => target?.name === 'deleteUser')).toHaveLength(5)
   })
 
+  test.each([
+    ['invited', 'admin', (by, { invited }) => askForLink(by, invited, { kind: 'invitation' })],
+    ['added', 'admin', (by) => app.call(by, 'createUser', { body: userIn({ role: 'admin' }) })],
+    ['given a role', 'admin', (by, { member }) => saveUser(by, member.userId, { role: 'admin' })],
+    ['removed', 'admin', (by, { member }) => app.call(by, 'deleteUser', { params: { user_id: member.userId } })],
+    ['signed out', 'admin', (by, { member }) => app.call(by, 'signUserOut', { params: { user_id: member.userId } })],
+    ['made an owner', 'owner', (by, { member }) => saveUser(by, member.userId, { role: 'owner' })],
+    ['added as an owner', 'owner', (by) => app.call(by, 'createUser', { body: userIn({ role: 'owner' }) })],
+  ] as const satisfies readonly [
+    string,
+    TestPerson['role'],
+    (by: TestPerson, of: Pick<TestOrganization, 'member'> & { invited: string }) => unknown,
+  ][])(
+    'are not %s by a person who was an %s until the change waited for that of the role',
+    async (_case, role, change) => {
+      const organization = await app.createOrganization()
+      const { id } = organization
+      const invited = await createUser(organization, 'admin')
+      const before = await app.createPerson(id, role)
+      const people = 'SELECT id, role, account_id, signed_out_at FROM users WHERE organization_id = $1 ORDER BY id'
+      using other = await beginTransaction(app.db.pool)
+      await other.query('UPDATE organizations SET users_version = gen_random_uuid() WHERE id = $1', [id])
+      const next = role === 'owner' ? 'admin' : 'member'
+      await other.query('UPDATE users SET role = $2 WHERE id = $1', [before.userId, next])
+      const { rows } = await other.query(people, [id])
+      const changing = change(before, { ...organization, invited })
+      await untilLocked(app.db.pool, 'organizations')
+      await other.query('COMMIT')
+      expect((await changing).error?.code).toBe('forbidden_for_role')
+      expect((await app.db.pool.query(people, [id])).rows).toEqual(rows)
+    },
+  )
+
   test('two owners who remove each other at the same time leave one', async () => {
     for (let round = 0; round < 2; round += 1) {
       const { id, owner } = await app.createOrganization()

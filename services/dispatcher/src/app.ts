@@ -1,6 +1,7 @@
 import { describeInternalApi, INTERNAL_OPERATIONS } from '@workflow-service/contract'
-import { isDatabaseUnavailable } from '@workflow-service/database'
+import { isDatabaseUnavailable, RoleLostError } from '@workflow-service/database'
 import {
+  ApiError,
   assignRequestId,
   createExpressApp,
   handleErrors,
@@ -11,7 +12,7 @@ import {
   serveOperations,
   traceRequests,
 } from '@workflow-service/service-kit'
-import type { Express } from 'express'
+import type { ErrorRequestHandler, Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { validateLookup } from './lookups/validate-lookup.ts'
 import { requireToken } from './require-token.ts'
@@ -26,6 +27,9 @@ import { validateSource } from './sources/validate-source.ts'
 export const BODY_MAX_BYTES = 512 * 1024
 /** Maximum calls in flight. Each may hold a body of 512 KiB in memory. Runners are trusted not to take all. */
 const MAX_CALLS_IN_FLIGHT = 4_000
+
+const refuseLostRoles: ErrorRequestHandler = (error, _req, _res, next) =>
+  next(error instanceof RoleLostError ? new ApiError('forbidden_for_role', error.message) : error)
 
 /** Creates the internal API. Health, metrics and the OpenAPI document need no token. */
 export function createApp(ctx: DispatcherContext, health: HealthOptions): Express {
@@ -69,6 +73,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
       },
     }),
   )
+  app.use(refuseLostRoles)
   app.use(handleErrors(ctx.logger, isDatabaseUnavailable))
   return app
 }

@@ -120,8 +120,8 @@ const runsPath = (organizationId = dispatcher.organizationId) => `/internal/orga
 
 test('the internal API cancels a run and a queue, each once, as the person of X-Actor', async () => {
   const { workflowId, runIds } = await dispatcher.createRuns(3)
-  const actor = JSON.stringify({ user_id: newId(), name: 'Ada', address: null })
-  const cancel = (path: string, body?: unknown) => dispatcher.call('POST', path, body, { 'x-actor': actor })
+  const actor = await dispatcher.createActor()
+  const cancel = (path: string, body?: unknown) => dispatcher.call('POST', path, body, actor)
   expect(await cancel(`${runsPath()}/${runIds[1]}/cancel`)).toMatchObject({ status: 204 })
   expect(await cancel(`${runsPath()}/${runIds[1]}/cancel`)).toMatchObject(refusal(409, 'run_ended'))
   const queue = { kind: 'workflow', id: workflowId }

@@ -85,7 +85,7 @@ const LookupSaveQuery = Parameters({
 const ActorHeaders = Parameters({
   'X-Actor': Optional(
     Str(
-      'Who makes the change, as a JSON object in ASCII: `user_id` (null: the operator), `name` and `address` (or null). The change then has an audit event in its transaction. A save of a source or look-up is 403 `forbidden_for_role` if the person is no admin of the organization when it is written.',
+      'Who makes the change, as a JSON object in ASCII: `user_id` (null: the operator), `name` and `address` (or null). The change then has an audit event in its transaction. It is 403 `forbidden_for_role` unless the person is an admin of the organization when it is written, or a member, who may send payloads again and cancel runs.',
       {
         maxLength: 8_192,
         examples: ['{"user_id":"0199d4a6-58a0-7b6e-9c39-6b1f2a3c4d5e","name":"Ada","address":"192.0.2.1"}'],

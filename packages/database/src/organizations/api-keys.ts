@@ -72,7 +72,7 @@ export interface NewApiKey {
 /**
  * Stores a given or a new key of the organization. Returns it, which is the only time that it can be shown; undefined
  * if the id is used already.
- * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
+ * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use
  */
 export async function storeApiKey(
   db: PrismaDb,
@@ -108,7 +108,7 @@ export async function storeApiKey(
   }
 }
 
-/** Stores a given or a new key under a new id, and reads what was stored. @throws ApiKeyExistsError */
+/** Stores a given or a new key under a new id, and reads what was stored. @throws as `storeApiKey` */
 export async function issueApiKey(
   db: Database,
   wanted: Omit<NewApiKey, 'id'>,

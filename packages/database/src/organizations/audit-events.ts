@@ -2,6 +2,7 @@ import type { AuditEventOut } from '@workflow-service/contract'
 import { type Db, inTransaction, type PrismaDb, type Queryable } from '../connection/index.ts'
 import type { AuditEvent, Prisma } from '../generated/client.ts'
 import type { LimitedByQuotas } from './quotas.ts'
+import { assertRole, type AuditPrincipal } from './roles.ts'
 
 /** What the audit log has, by kind: an action is `<kind>.<verb>`. */
 const AUDITED_VERBS = {
@@ -50,15 +51,6 @@ export interface AuditActor {
 
 /** The operator, who uses `wf`. */
 export const OPERATOR: AuditActor = { kind: 'operator', name: 'operator' }
-
-/** Who changes an organization: the person of a request, as the audit log names the person, or the operator. */
-export interface AuditPrincipal {
-  readonly organizationId: string
-  /** Null: the operator. */
-  readonly userId: string | null
-  readonly name: string
-  readonly address: string | null
-}
 
 /** Who makes a change, and with which request, for its audit event. */
 export interface AuditedBy extends LimitedByQuotas {
@@ -136,8 +128,13 @@ export function actorOf({ userId, name }: AuditPrincipal): AuditActor {
   return userId === null ? OPERATOR : { kind: 'person', id: userId, name }
 }
 
-/** Adds an entry to the audit log, in the transaction of the change that it records. */
+/**
+ * Adds an entry to the audit log, in the transaction of the change that it records. So that none is missed, this is
+ * also where the role of the person is checked once the change waits for nothing any more.
+ * @throws RoleLostError
+ */
 export async function recordAuditEvent(client: Queryable, event: NewAuditEvent): Promise<void> {
+  if ('principal' in event) await assertRole(client, event.principal)
   const { action, target, changes = [], requestId = null } = event
   const { organizationId, actor, address } =
     'principal' in event ? { ...event.principal, actor: actorOf(event.principal) } : event

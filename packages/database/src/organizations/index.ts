@@ -6,6 +6,7 @@ export * from './delete-runs.ts'
 export * from './instructions.ts'
 export * from './organizations.ts'
 export * from './quotas.ts'
+export * from './roles.ts'
 export * from './search.ts'
 export * from './search-chunks.ts'
 export {

@@ -16,6 +16,7 @@ import {
 } from '../connection/index.ts'
 import { actorOf, type AuditedBy, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
 import { deleteRuns } from './delete-runs.ts'
+import { assertRole } from './roles.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
@@ -165,6 +166,7 @@ export async function deleteOrganization(db: PrismaDb, { principal, requestId }:
       data: { isSuspended: true, deletedAt: now },
     })
     if (!deleted) return
+    await assertRole(tx, principal)
     await signIn.deleteMany({ where: { organizationId: id } })
     await oneTimeLink.deleteMany({ where: { organizationId: id } })
     await apiKey.updateMany({ where: { organizationId: id, revokedAt: null }, data: { revokedAt: now } })

@@ -1,6 +1,5 @@
 import type { Role } from '@workflow-service/contract'
-import { type Connection, type Queryable, queryRows } from '../connection/index.ts'
-import type { AuditPrincipal } from './audit-events.ts'
+import { type Connection, queryRows } from '../connection/index.ts'
 
 /** Who reads: a person in an organization. */
 export interface Viewer {
@@ -16,26 +15,6 @@ export function viewerOf(person: {
   readonly userId: string
 }): Viewer {
   return { organizationId: person.organizationId, memberId: person.role === 'member' ? person.userId : null }
-}
-
-/** A change that only admins and owners make is of a person who is neither any more. Nothing was written. */
-export class NotAdminError extends Error {
-  override name = 'NotAdminError'
-}
-
-/**
- * Refuses a change of a person whose role was taken away while the change waited for an endpoint or a lock: called
- * after that, in the transaction of the change. The operator needs no role.
- * @throws NotAdminError
- */
-export async function assertStillAdmin(client: Queryable, { organizationId, userId }: AuditPrincipal): Promise<void> {
-  if (userId === null) return
-  const { rowCount } = await client.query(
-    `SELECT FROM users
-     WHERE organization_id = $1 AND id = $2 AND role IN ('owner', 'admin') AND deactivated_at IS NULL`,
-    [organizationId, userId],
-  )
-  if (rowCount === 0) throw new NotAdminError('Only admins and owners can do this.')
 }
 
 /**

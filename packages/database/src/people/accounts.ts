@@ -11,6 +11,7 @@ import {
 } from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
 import {
+  assertRole,
   type AuditedBy,
   changedFields,
   type NewAuditEvent,
@@ -239,6 +240,7 @@ export async function recordAccountEvent(
   event: Pick<NewAuditEvent, 'action' | 'target' | 'changes'>,
 ): Promise<void> {
   const { name, address, userId } = principal
+  await assertRole(tx, principal)
   const users = await tx.prisma.user.findMany(ofAccount(accountId))
   // The actor is the user that the person is in each organization.
   const actor =

@@ -19,14 +19,7 @@ import {
   statement,
 } from '../connection/index.ts'
 import { type Lease, NEEDS_APPROVAL } from '../deliveries/index.ts'
-import {
-  assertStillAdmin,
-  type AuditedBy,
-  isVisible,
-  queryVisible,
-  recordAuditEvent,
-  type Viewer,
-} from '../organizations/index.ts'
+import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 
 /** A planned payload of a run that may need an approval. */
 export interface PayloadToApprove {
@@ -208,7 +201,6 @@ export type DecisionOutcome =
 /**
  * Records a decision with its audit events, and makes the run's session acquirable. Of two decisions on a payload, the
  * first counts. At least one of `runId` and `deliveryId` must be given.
- * @throws NotAdminError
  */
 export async function decideApprovals(
   db: Db,
@@ -258,7 +250,6 @@ export async function decideApprovals(
       [organizationId, run.runId, deliveryId ?? null, decision, reason, userId, name, edited ?? null],
     )
     if (decided.length === 0) return { kind: 'not_waiting' }
-    await assertStillAdmin(client, by.principal)
     const queued = await client.query(`UPDATE starts SET status = 'queued' WHERE id = $1 AND status = 'waiting'`, [
       run.runId,
     ])

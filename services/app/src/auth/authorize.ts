@@ -36,7 +36,7 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     // The page of another tab still shows the organization before: what it makes would be in this one.
     if (shown && shown !== user.organizationId && operation.method !== 'get')
       throw new ApiError('changed_meanwhile', 'You have changed to another organization since. Reload the page.')
-    if (ROLES.indexOf(user.role) <= ROLES.indexOf(access as Role)) return principal
+    if (ROLES.indexOf(user.role) <= ROLES.indexOf(access as Role)) return { ...principal, allowedAs: user.role }
     throw new ApiError('forbidden_for_role', `Only ${access === 'owner' ? '' : 'admins and '}owners can do this.`)
   }
 }

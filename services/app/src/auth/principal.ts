@@ -1,5 +1,5 @@
 import { formatActor } from '@workflow-service/contract'
-import type { SignedInUser, Viewer } from '@workflow-service/database'
+import type { AuditPrincipal, SignedInUser, Viewer } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 
 /** A caller: where the request comes from. */
@@ -10,7 +10,7 @@ export interface Visitor {
 }
 
 /** The person who is signed in, as a user of the organization in which the person works, with what the person sees. */
-export interface Principal extends SignedInUser, Visitor, Pick<Viewer, 'memberId'> {}
+export interface Principal extends SignedInUser, Visitor, Pick<Viewer, 'memberId'>, Pick<AuditPrincipal, 'allowedAs'> {}
 
 /** Says who makes a change, for the audit event that the dispatcher records with it. */
 export function actorHeaders({ userId, name, address }: Principal): { readonly 'X-Actor': string } {

@@ -84,7 +84,7 @@ export function organizationHandlers(ctx: DispatcherContext) {
     /** The caller of the internal API sees every run. */
     cancelRun: async (request) => {
       const { organization_id: organizationId, run_id: runId } = request.params
-      const by = readActor(organizationId, request) ?? operatorOf(organizationId)
+      const by = readActor(organizationId, request, 'member') ?? operatorOf(organizationId)
       const outcome = await cancelRun(db, { organizationId, memberId: null }, runId, by)
       if (outcome.kind === 'not_found') throw notFound('Run')
       if (outcome.kind === 'ended') throw new ApiError('run_ended', 'This run has ended already.')
@@ -94,7 +94,7 @@ export function organizationHandlers(ctx: DispatcherContext) {
 
     cancelQueuedRuns: async (request) => {
       const { organization_id: organizationId } = request.params
-      const by = readActor(organizationId, request) ?? operatorOf(organizationId)
+      const by = readActor(organizationId, request, 'member') ?? operatorOf(organizationId)
       const { cancelled, isMore } = await cancelQueuedRuns(db, { organizationId, memberId: null }, request.body, by)
       changeNotices.add(organizationId, 'runs', 'sessions')
       return { status: 200, body: { cancelled, is_more: isMore } }

@@ -1,10 +1,4 @@
-import {
-  type AuditedBy,
-  NotAdminError,
-  QuotaExceededError,
-  type QuotaKind,
-  type SaveRefusal,
-} from '@workflow-service/database'
+import { type AuditedBy, QuotaExceededError, type QuotaKind, type SaveRefusal } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 
 /** Returns the error of a save that is refused. */
@@ -29,15 +23,11 @@ export function withQuota(by: AuditedBy | undefined, kind: QuotaKind, max: numbe
   return by?.principal.userId ? { ...by, quotas: { ...by.quotas, [kind]: max } } : by
 }
 
-/**
- * @throws ApiError 403 if the person is no admin any more; 409 `quota_exceeded` with this message if the save exceeds
- *   its quota.
- */
+/** @throws ApiError 409 `quota_exceeded` with this message if the save exceeds its quota. */
 export async function orRefused<Result>(saved: Promise<Result>, quotaMessage: string): Promise<Result> {
   try {
     return await saved
   } catch (error) {
-    if (error instanceof NotAdminError) throw new ApiError('forbidden_for_role', error.message)
     throw error instanceof QuotaExceededError ? new ApiError('quota_exceeded', quotaMessage) : error
   }
 }

@@ -21,7 +21,7 @@ export function sendPayload(ctx: DispatcherContext) {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId, trace }
-    const by = readActor(organizationId, request)
+    const by = readActor(organizationId, request, 'member')
     const delivery: RecordedDelivery =
       sourceId === undefined || payload === undefined
         ? await resendPayload(ctx, {
