@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type NoticeBody, truncateText } from '@workflow-service/contract'
 import {
+  deleteHiddenNotice,
   type DueNotice,
   finishNotice,
   foldCase,
@@ -91,6 +92,7 @@ export async function sendNotices(ctx: NoticeContext, signal: AbortSignal): Prom
 
 /** Sends a notice, and records what became of it. Resolves to why it was not sent. */
 export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise<string | null> {
+  if (await deleteHiddenNotice(ctx.db, notice.id)) return null
   const error = await trySending(ctx, notice).catch((reason: unknown) =>
     reason instanceof ApiError ? reason.message : describeError(reason).message,
   )

@@ -281,6 +281,33 @@ describe('Notices', () => {
     expect((await list()).map(({ recipient }) => recipient)).toEqual([admin.email])
   })
 
+  test('that wait are not sent to a member from whom another person hides what they are about', async () => {
+    const { db } = data.app
+    const { member, owner, id } = organization
+    const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
+    await data.call(member, 'saveMyNotices', { body: { kinds: ['failures', 'approvals'] } })
+    const params = { workflow_id: await data.createWorkflow('Payroll', [member.userId], id) }
+    const shown = await data.createWorkflow('Orders', null, id)
+    await suspend(true)
+    for (const [workflowId, outcome] of [[params.workflow_id, 'rejected'] as const, [shown, 'timed_out'] as const]) {
+      const runId = await data.createRun(workflowId, { status: 'failed', error: 'internal_error: Its end' })
+      await data.addDelivery(sourceId, { runId, outcome })
+    }
+    await data.createApproval(await data.createRun(params.workflow_id, { status: 'waiting' }))
+    await recordNotices(db, id, true)
+    expect(await list()).toHaveLength(5)
+    const { users_version: version } = (await data.call(owner, 'getWorkflow', { params })).body
+    const body = { user_ids: [owner.userId], version }
+    expect((await data.call(owner, 'saveWorkflowUsers', { params, body })).status).toBe(200)
+    await suspend(false)
+    const notices = await untilSent(2)
+    expect(notices.map(({ text }) => text).toSorted()).toEqual([
+      '1 × Order intake: timed_out',
+      '1 × Orders failed: internal_error: Its end',
+    ])
+    expect(mails.filter((mail) => mail.includes(id))).toHaveLength(2)
+  })
+
   test('that are made while a person loses access are not sent to the person', async () => {
     const { db } = data.app
     const { member, owner, id } = organization

@@ -1,5 +1,6 @@
 import type { NoticeBody, NoticeOut } from '@workflow-service/contract'
 import { type Db, deleteRows, queryRows } from '../connection/index.ts'
+import { isDeliveryVisible, isVisible } from '../organizations/index.ts'
 import { toBody } from './notices.ts'
 
 /** A notice that its caller sends now. */
@@ -40,6 +41,33 @@ export async function takeDueNotices(db: Db, limit: number, hasMail: boolean, bu
     [limit, hasMail, busy],
   )
   return rows
+}
+
+const DELETE_HIDDEN = `
+  DELETE FROM notices USING users
+  WHERE notices.id = $1 AND users.id = notices.user_id AND users.role = 'member' AND NOT coalesce(
+    CASE
+      WHEN body->'data'->>'kind' = 'run_failed' THEN (
+        SELECT ${isVisible('workflow', 'users.id')} FROM workflows AS workflow
+        WHERE workflow.id = (body->'data'->>'id')::uuid
+      )
+      WHEN body->'data'->>'kind' = 'delivery_not_accepted' THEN (
+        SELECT ${isDeliveryVisible('users.id')} FROM deliveries AS delivery
+        WHERE delivery.id = (body->'data'->>'newest_id')::uuid
+      )
+      WHEN body->>'type' = 'notice.approvals' THEN (
+        SELECT ${isVisible('workflow', 'users.id')} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
+        WHERE starts.id = (body->'data'->>'run_id')::uuid
+      )
+      ELSE true
+    END, false)`
+
+/**
+ * Deletes a notice for a member who does not see what it is about any more: it may have waited for long. Resolves to
+ * whether it did.
+ */
+export async function deleteHiddenNotice(db: Db, id: string): Promise<boolean> {
+  return (await db.pool.query(DELETE_HIDDEN, [id])).rowCount === 1
 }
 
 /** Records that a notice was sent, or why not: it is tried again, later each time, until it is an hour old. */
