@@ -83,6 +83,23 @@ test('The log of a source hides the deliveries of workflows that a member does n
   expect((await data.call('member', 'resendDelivery', resend)).status).toBe(404)
 })
 
+test('The payload of a workflow that is hidden from the member while a resend waits is not sent again', async () => {
+  const { db, organization } = data.app
+  const workflowId = await data.createWorkflow('Offers', [organization.member.userId])
+  const { id } = await data.send(sourceId, await data.createRun(workflowId))
+  data.endpoint.requests.length = 0
+  using other = await beginTransaction(db.pool)
+  await other.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`resends of ${id}`])
+  const params = { delivery_id: newId() }
+  const resending = data.call('member', 'resendDelivery', { params, body: { resend_of: id } })
+  await untilLocked(db.pool, 'pg_advisory_xact_lock')
+  await other.query('DELETE FROM workflow_users WHERE workflow_id = $1', [workflowId])
+  await other.query('COMMIT')
+  expect((await resending).status).toBe(404)
+  expect(data.endpoint.requests).toEqual([])
+  expect((await data.call('admin', 'getDelivery', { params })).status).toBe(404)
+})
+
 test('The log of a source shows what the agent received, why it sent the payload again, and the headers without the token', async () => {
   const runId = await data.createRun(everyones)
   const delivery = await data.send(sourceId, runId)

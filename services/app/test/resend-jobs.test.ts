@@ -551,6 +551,23 @@ describe('Payloads that are sent again together', () => {
     expect((await create({ ids: [newId()] })).status).toBe(409)
   })
 
+  test('are not sent any more once their workflow is hidden from the member whose job it is', async () => {
+    const workflowId = await data.createWorkflow('Offers', [data.app.organization.member.userId])
+    for (const order of ['A1', 'A2']) {
+      const requestBody = { order_id: order, total: 1 }
+      await data.addDelivery(sourceId, { runId: await data.createRun(workflowId), outcome: 'rejected', requestBody })
+    }
+    const ctx = await createContext()
+    const { body } = await create({ source_id: sourceId, per_second: 1 }, 'member')
+    await sendResendJobs(ctx, AbortSignal.timeout(20_000), async () => {
+      await waitUntil(async () => (await read(body.id)).done > 0 || undefined)
+      await data.app.db.pool.query('DELETE FROM workflow_users WHERE workflow_id = $1', [workflowId])
+    })
+    expect(await read(body.id)).toMatchObject({ status: 'done', not_sent: 1, outcomes: { accepted: 1 } })
+    expect(received()).toEqual(['A1'])
+    await ctx.close()
+  })
+
   test('are not those of a workflow that is hidden from the member while the job waits for another one', async () => {
     const { id, member } = data.app.organization
     const { pool } = data.app.db

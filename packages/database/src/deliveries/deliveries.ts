@@ -14,7 +14,7 @@ import {
   sql,
   statement,
 } from '../connection/index.ts'
-import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
+import { type AuditedBy, isDeliveryVisible, recordAuditEvent } from '../organizations/index.ts'
 import { toStepRows } from './step-rows.ts'
 
 /** A delivery to record as `in_flight` before the first byte is sent. */
@@ -64,7 +64,7 @@ export type DeliveryClaim =
   /** The id was recorded before, for any organization. */
   | { kind: 'known' }
   | { kind: 'no_source' }
-  /** What is sent again was deleted meanwhile. */
+  /** What is sent again was deleted meanwhile, or hidden from the member who sends it. */
   | { kind: 'earlier_deleted' }
   | { kind: 'lease_lost' }
   | { kind: 'organization_suspended' }
@@ -169,6 +169,13 @@ async function claimOnce(
   )
 }
 
+/** Finds the delivery $1 of an earlier call, or else what it repeats, $2, unless the sender $4 does not see that. */
+const FIND_REPEATED = `
+  SELECT FROM deliveries AS delivery WHERE id = $1 OR id = $2 AND (
+    SELECT role = 'member' AND NOT coalesce(${isDeliveryVisible('users.id')}, false) FROM users
+    WHERE users.organization_id = $3 AND users.id = $4
+  ) IS NOT TRUE`
+
 /**
  * Claims a payload that is sent again, after others of the same payload that are claimed at the same time, so that each
  * has the next number; with its audit event if a person sends it. A claim that was removed because nothing was sent,
@@ -181,7 +188,7 @@ export async function claimResend(db: Db, request: DeliveryClaimRequest & { rese
     // `deleteRun` locks the run, too, before it deletes the run's deliveries: either it deletes this one with them, or
     // the earlier one is gone here.
     await client.query('SELECT FROM starts WHERE id = $1 FOR KEY SHARE', [request.runId])
-    const left = await client.query('SELECT FROM deliveries WHERE id IN ($1, $2)', [id, resend.of])
+    const left = await client.query(FIND_REPEATED, [id, resend.of, organizationId, resend.sentBy])
     if (left.rowCount === 0) return { kind: 'earlier_deleted' }
     const timesSent = await countTimesSent({ pool: client }, resend.firstId)
     const [made] = await claimOnce({ pool: client }, [request])
