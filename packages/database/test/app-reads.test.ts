@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import {
   cancelQueuedRuns,
   type Database,
+  decideApprovals,
   deleteWorkflow,
   findSession,
   findVisibleDelivery,
@@ -31,6 +32,7 @@ import { type CountedCall, rowIds, testReads } from './support/count-reads.ts'
 const ROWS = 10_000
 const TABLES = [
   'api_keys',
+  'approvals',
   'deliveries',
   'run_steps',
   'search_chunks',
@@ -59,6 +61,10 @@ const limit = 26
 const queueing = { organizationId: newId(), memberId: null }
 const [longQueue, shortQueue, noQueue] = [newId(), newId(), newId()]
 const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: null }
+
+/** Each run asked for an approval. */
+const approved = { decision: 'approved', reason: null } as const
+const [lastRun, lastDelivery] = [id('starts', ROWS), id('deliveries', ROWS)]
 
 /** Of one payload, which was sent again 300 times. */
 const resends = Array.from({ length: 100 }, (_, n) => id('deliveries', ROWS + 2 + n))
@@ -132,6 +138,12 @@ const calls: Record<string, CountedCall> = {
   sources: [300, (on) => listSourcesWithLastRequests(on, member)],
   keys: [100, (on) => listApiKeys(on, organizationId, { limit, after })],
   'the overview': [1_100, (on) => readOverview(on, member)],
+  'the payloads of a run that are approved': [100, (on) => decideApprovals(on, { ...approved, runId: lastRun }, by)],
+  'a payload that is approved': [100, (on) => decideApprovals(on, { ...approved, deliveryId: lastDelivery }, by)],
+  'a payload of a run that is approved': [
+    100,
+    (on) => decideApprovals(on, { ...approved, runId: lastRun, deliveryId: lastDelivery }, by),
+  ],
   'what needs attention': [100, (on) => readAttention(on, admin)],
   'a group that is done': [
     300,
@@ -218,6 +230,10 @@ async function seed(db: Database): Promise<void> {
   )
   await run(`INSERT INTO run_steps (run_id, position, kind, data, epoch)
     SELECT ${sqlId('starts')}, 0, 'note', '{}', 1 FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, status, expires_at,
+      decided_at)
+    SELECT ${sqlId('deliveries')}, :organization, ${sqlId('starts')}, :source, 's', '{}', 'approved', now(), now()
+    FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
     SELECT ${sqlId('deliveries')}, :organization, :source, CASE n % 2000 WHEN 0 THEN 'verification' ELSE 'payload' END,
       CASE n % 300 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, '{"amount":1}', ${sqlId('starts')}, now() - interval '2 hours' - n * interval '1 second', now()

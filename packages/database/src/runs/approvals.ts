@@ -209,15 +209,16 @@ export async function decideApprovals(
 ): Promise<DecisionOutcome> {
   if (runId === undefined && deliveryId === undefined) throw new TypeError('A run or a delivery is required')
   const { organizationId, userId, name } = by.principal
+  // Only what is given is compared: with a condition that either of them may skip, PostgreSQL reads all approvals.
+  const given = Object.entries({ run_id: runId, delivery_id: deliveryId }).filter(([, id]) => id !== undefined)
+  const isGiven = given.map(([field], index) => `approvals.${field} = $${index + 2}`).join(' AND ')
   return await inTransaction(db, async (client): Promise<DecisionOutcome> => {
     const { rows: runs } = await client.query<{ runId: string; sessionId: string }>(
       `SELECT start.id AS "runId", start.session_id AS "sessionId" FROM approvals
        JOIN starts AS start ON start.id = approvals.run_id
        JOIN workflows AS workflow ON workflow.id = start.workflow_id AND workflow.deleted_at IS NULL
-       WHERE approvals.organization_id = $1 AND ($2::uuid IS NULL OR approvals.run_id = $2)
-         AND ($3::uuid IS NULL OR approvals.delivery_id = $3)
-       LIMIT 1`,
-      [organizationId, runId ?? null, deliveryId ?? null],
+       WHERE approvals.organization_id = $1 AND ${isGiven} LIMIT 1`,
+      [organizationId, ...given.map(([, id]) => id)],
     )
     const [run] = runs
     if (!run) return { kind: 'not_found' }
