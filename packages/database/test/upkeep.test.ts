@@ -24,6 +24,7 @@ import {
   listSessions,
   listVisibleRuns,
   newId,
+  NIL_UUID,
   OPERATOR,
   operatorOf,
   purgeDeletedWorkflows,
@@ -493,6 +494,50 @@ test('The usage of more than 100 things has all of them, those that are used lea
     { id: null, name: '3 others', starts: { answers: 900 + 899 + 898 }, tokens: 100 + 101 + 102 },
   ])
   expect(last).toHaveLength(2)
+})
+
+test.each(['admin', 'member'] as const)('the usage of %s is read in a row a workflow, and one a day', async (role) => {
+  const [days, workflows] = [60, 50]
+  const { organizationId } = startable
+  await db.pool.query(
+    `WITH workflow AS (
+       INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+       SELECT gen_random_uuid(), $1, 'w', '', 'company_wide', 'w', true FROM generate_series(1, $2::integer) RETURNING id
+     ),
+     used AS (
+       SELECT id, date_trunc('day', now(), 'UTC') - n * interval '1 day' AS hour
+       FROM workflow, generate_series(1, $3::integer) AS n
+     )
+     INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count)
+     SELECT $1, 'workflow', hour, id, 'starts', 'succeeded', 2 FROM used
+     UNION ALL SELECT $1, 'organization', hour, $4, 'starts', 'succeeded', 2 * $2 FROM used GROUP BY hour`,
+    [organizationId, workflows, days, NIL_UUID],
+  )
+  await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (date_trunc('hour', now()), false)`)
+  let read = 0
+  const query = async (text: string, values: unknown[]) => {
+    const result = await db.pool.query(text, values)
+    read += result.rows.length
+    return result
+  }
+  const viewer = { organizationId, memberId: role === 'member' ? newId() : null }
+  const usage = (thingId?: string) =>
+    readUsage({ pool: { query } } as never, viewer, {
+      by: 'workflow',
+      since: new Date(Date.now() - (days + 1) * 86_400_000),
+      thingId,
+    })
+  const { buckets, groups } = await usage()
+  expect(groups.map(({ starts }) => starts)).toEqual(Array.from({ length: workflows }, () => ({ succeeded: 2 * days })))
+  const used = buckets.filter(({ starts }) => starts['succeeded'] === 2 * workflows)
+  expect(used).toHaveLength(days)
+  // The workflows with their counts, the days, and a few values.
+  expect(read).toBeLessThanOrEqual(2 * workflows + days + 10)
+  read = 0
+  const ofOne = await usage(groups[0]!.id!)
+  expect(ofOne.groups).toEqual([groups[0]])
+  expect(ofOne.buckets.filter(({ starts }) => starts['succeeded'] === 2)).toHaveLength(days)
+  expect(read).toBeLessThanOrEqual(days + 10)
 })
 
 describe('old journals', () => {

@@ -61,6 +61,13 @@ interface PeriodUntilNow extends Period {
   readonly now: number
 }
 
+/** How rows are added up; by default, those of all things by hour. */
+interface Grouping {
+  /** `period`: all in one bucket. */
+  readonly unit?: 'hour' | 'day' | 'period' | undefined
+  readonly thingId?: string | undefined
+}
+
 /**
  * Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their
  * beginning. The totals of a member are those of the workflows that the member sees, and of deliveries without one.
@@ -70,29 +77,32 @@ async function readRows(
   { memberId }: Viewer,
   period: PeriodUntilNow,
   kind: UsageKind,
-  unit: 'hour' | 'day' = 'hour',
+  { unit = 'hour', thingId }: Grouping = {},
 ): Promise<HourRow[]> {
   const { organizationId, since, until, now } = period
   const isTotal = kind === 'organization'
   const isOfMember = isTotal && memberId !== null
   const liveSince = await findLiveSince(db, since)
+  // Added up by PostgreSQL as far as they are shown: with a row for each day of each workflow, a request would read a
+  // million. The workflows that a member sees are found once, not for each row.
   const { rows } = await db.pool.query<HourRow>(
-    `SELECT * FROM (
-       SELECT date_trunc($6, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
-         sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens,
-         sum(cost_micros)::float8 AS cost_micros
-       FROM usage_hours
-       WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $7 AND (hour < $3 OR measure = 'trials')
-       GROUP BY 1, 2, 3, 4, 5
-     ) AS used WHERE $4::uuid IS NULL OR thing_id = '${NIL_UUID}' OR ${isSeen('used.thing_id')}`,
+    `SELECT ${unit === 'period' ? '$2::timestamptz' : `date_trunc('${unit}', hour, 'UTC')`} AS bucket, kind,
+       ${isOfMember ? `'${NIL_UUID}'::uuid AS thing_id` : 'thing_id'}, measure, label, sum(count)::float8 AS count,
+       sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens, sum(cost_micros)::float8 AS cost_micros
+     FROM usage_hours
+     WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $6 AND (hour < $3 OR measure = 'trials')
+       AND ($4::uuid IS NULL OR usage_hours.thing_id = '${NIL_UUID}' OR usage_hours.thing_id IN (
+         SELECT id FROM workflows AS workflow WHERE organization_id = $1 AND ${isVisible('workflow', '$4')}
+       )) ${thingId === undefined ? '' : 'AND usage_hours.thing_id = $7'}
+     GROUP BY 1, 2, 3, 4, 5`,
     [
       organizationId,
       since,
       liveSince < until ? liveSince : until,
       isOfMember ? memberId : null,
       isOfMember ? 'workflow' : kind,
-      unit,
       until,
+      ...(thingId === undefined ? [] : [thingId]),
     ],
   )
   if (liveSince >= until) return rows
@@ -138,13 +148,15 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
   // A day of another time zone begins within one of UTC, of which only the rest is in the period.
   const firstHour = new Date(begin - (begin % HOUR_MS))
   const period = { organizationId: viewer.organizationId, since: firstHour, until: new Date(end), now }
-  const used = (await readRows(db, viewer, period, by, bucket)).filter(
+  // Without a thing, only the totals are shown by time.
+  const grouping: Grouping = { unit: thingId === undefined ? 'period' : bucket, thingId }
+  const used = (await readRows(db, viewer, period, by, grouping)).filter(
     (row) => thingId === undefined || row.thing_id === thingId,
   )
   const groups = await readGroups(db, viewer, by, used)
   // The groups are those that the viewer sees.
   const ofThing = groups.length > 0 ? used : []
-  const totals = thingId === undefined ? await readRows(db, viewer, period, 'organization', bucket) : ofThing
+  const totals = thingId === undefined ? await readRows(db, viewer, period, 'organization', { unit: bucket }) : ofThing
   const byTime = Map.groupBy(totals, (row) => row.bucket.getTime())
   const buckets: UsageOut['buckets'] = []
   for (let at = first; at < end; at += bucketMs) {
