@@ -266,6 +266,59 @@ describe('claiming the next run', () => {
     expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { id: runId } })
   })
 
+  test('skips many starts at once that were cancelled while the run before them was under way', async () => {
+    const { lease } = await leaseRun()
+    const { sessionId } = lease
+    const cancelStarts = () =>
+      db.pool.query(
+        `WITH counted AS (
+           UPDATE sessions SET last_start_number = last_start_number + 1500 WHERE id = $1
+           RETURNING last_start_number - 1500 AS last
+         )
+         INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, finished_at)
+         SELECT gen_random_uuid(), organization_id, workflow_id, session_id, last + n, origin, context, request_id,
+           'cancelled', now()
+         FROM starts, counted, generate_series(1, 1500) AS n WHERE session_id = $1 AND number = 1`,
+        [sessionId],
+      )
+    await cancelStarts()
+    const last = await start(db, acme, sessionId)
+    await cancelStarts()
+    await finishRuns(db, 'a', [{ lease, number: 1, status: 'succeeded', error: null, shouldClaimNext: true }])
+    await finishRuns(db, 'a', [{ lease, number: 2, status: 'succeeded', error: null, shouldClaimNext: true }])
+    let statements = 0
+    const query = async (statement: QueryConfig): Promise<QueryResult> => {
+      statements += 1
+      return await db.pool.query(statement)
+    }
+    const on = { pool: { query } as unknown as Database['pool'] }
+    const next = await claimNextRun(on, 'a', lease)
+    expect(next).toMatchObject({ kind: 'run', run: { id: last.startId, number: 1_503 } })
+    await finishRuns(db, 'a', [{ lease, number: 1_503, status: 'succeeded', error: null, shouldClaimNext: true }])
+    expect(await claimNextRun(on, 'a', lease)).toEqual({ kind: 'idle' })
+    expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 3_003, waiting_since: null }] })
+    expect(statements).toBeLessThanOrEqual(12)
+  })
+
+  test('does not skip a start that is recorded while it waits to skip those before it', async () => {
+    const { lease } = await leaseRun()
+    await db.pool.query(`UPDATE starts SET status = 'cancelled', finished_at = now()`)
+    using recording = await beginTransaction(db.pool)
+    const on = beforeSkipping(async () => {
+      await recording.query(
+        `WITH counted AS (
+           UPDATE sessions SET last_start_number = 3 WHERE id = $1
+         )
+         INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+         SELECT gen_random_uuid(), organization_id, workflow_id, session_id, 3, origin, context, request_id
+         FROM starts WHERE session_id = $1 AND number = 1`,
+        [lease.sessionId],
+      )
+      void untilLocked(db.pool).then(async () => await recording.query('COMMIT'))
+    })
+    expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { number: 3 } })
+  })
+
   test('skips a start that was recorded while its workflow was deleted for good', async () => {
     const { startId, sessionId } = await start(db, await createStartable(db))
     using slow = await beginTransaction(db.pool)
