@@ -5,22 +5,33 @@ describe('createLocalLimiter', () => {
   test('allows the limit in each window, and reports what is left and until when', () => {
     let nowMs = 85_423.123
     const limiter = createLocalLimiter({ limit: 2, windowSeconds: 60 }, { now: () => nowMs })
-    expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 1, resetMs: 60_000 })
+    expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 1, resetMs: 60_000, countedUntilMs: 145_423 })
     nowMs += 20_000
-    expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 0, resetMs: 40_000 })
-    expect(limiter.consume('a')).toEqual({ isAllowed: false, remaining: 0, resetMs: 40_000 })
+    expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 0, resetMs: 40_000, countedUntilMs: 145_423 })
+    expect(limiter.consume('a')).toEqual({ isAllowed: false, remaining: 0, resetMs: 40_000, countedUntilMs: 145_423 })
     expect(limiter.consume('b').isAllowed).toBe(true)
     nowMs += 40_000
-    expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 1, resetMs: 60_000 })
+    expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 1, resetMs: 60_000, countedUntilMs: 205_423 })
   })
 
   test('takes a count back, and never more than there are', () => {
     const limiter = createLocalLimiter({ limit: 1, windowSeconds: 60 })
-    expect(limiter.consume('a').isAllowed).toBe(true)
-    limiter.giveBack('a')
-    limiter.giveBack('a')
-    limiter.giveBack('b')
+    const counted = limiter.consume('a')
+    expect(counted.isAllowed).toBe(true)
+    limiter.giveBack('a', counted)
+    limiter.giveBack('a', counted)
+    limiter.giveBack('b', counted)
     expect(['a', 'a', 'b', 'b'].map((name) => limiter.consume(name).isAllowed)).toEqual([true, false, true, false])
+  })
+
+  test('takes nothing back from a later window, which did not count it', () => {
+    let nowMs = 0
+    const limiter = createLocalLimiter({ limit: 1, windowSeconds: 60 }, { now: () => nowMs })
+    const counted = limiter.consume('a')
+    nowMs += 60_000
+    expect(limiter.consume('a').isAllowed).toBe(true)
+    limiter.giveBack('a', counted)
+    expect(limiter.consume('a').isAllowed).toBe(false)
   })
 
   test('forgets the least recently used name beyond the maximum', () => {

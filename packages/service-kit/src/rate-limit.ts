@@ -21,6 +21,8 @@ export interface LimitState {
   readonly resetMs: number
   /** By `performance.now()`, when the store's window ends; undefined for a request that this process counted. */
   readonly storedUntilMs?: number
+  /** By its clock, when the window of this process ends; undefined for a request that the store counted. */
+  readonly countedUntilMs?: number
 }
 
 /** Counts requests by name in fixed windows. */
@@ -72,12 +74,14 @@ export function createLocalLimiter(
         windows.set(name, window)
       }
       window.count += 1
-      const remaining = Math.max(0, limit - window.count)
-      return { isAllowed: window.count <= limit, remaining, resetMs: window.endMs - nowMs }
+      const { count, endMs } = window
+      const remaining = Math.max(0, limit - count)
+      return { isAllowed: count <= limit, remaining, resetMs: endMs - nowMs, countedUntilMs: endMs }
     },
-    giveBack: (name: string): void => {
+    // A later window would have a count less than requests, and allow one too many.
+    giveBack: (name: string, { countedUntilMs }: LimitState): void => {
       const window = windows.get(name)
-      if (window && window.count > 0) window.count -= 1
+      if (window && window.endMs === countedUntilMs && window.count > 0) window.count -= 1
     },
     close: () => {},
   }
@@ -127,8 +131,9 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
       }
     },
     // Elsewhere or in a later window, the store would have a count less than requests, and allow one too many.
-    giveBack: (name, { storedUntilMs }) => {
-      if (storedUntilMs === undefined) local.giveBack(name)
+    giveBack: (name, state) => {
+      const { storedUntilMs } = state
+      if (storedUntilMs === undefined) local.giveBack(name, state)
       else if (performance.now() < storedUntilMs) shared.reward(name).catch(() => {})
     },
     close: () => {
