@@ -107,7 +107,11 @@ export async function hashNewPassword(
   if (known.some((word) => password.toLowerCase().includes(word))) {
     throw refuse('must not contain the email address or the name of the organization')
   }
-  const zxcvbn = await (strength ??= loadStrength())
+  const zxcvbn = await (strength ??= loadStrength().catch((error: unknown) => {
+    // A process without free file descriptors, for example, may load them for the next one.
+    strength = undefined
+    throw error
+  }))
   const judged = Array.from(password).slice(0, JUDGED_LENGTH).join('')
   const { score } = await withSlot(visitor, async () => zxcvbn.check(judged, known))
   if (score < MIN_SCORE) throw refuse('is too easy to guess: use several unusual words, or a password manager')
