@@ -29,7 +29,11 @@ export function serveReference(reference: () => Reference): RequestHandler {
       next()
       return
     }
-    response ??= render()
+    response ??= render().catch((error: unknown) => {
+      // A process without free file descriptors, for example, may load the renderer for the next request.
+      response = undefined
+      throw error
+    })
     await sendStaticResponse(req, res, await response, {
       ...SECURITY_HEADERS,
       'Content-Security-Policy': PAGE_POLICY,

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { describePublicApi, ERROR_STATUSES, type Operation, OPERATIONS } from '@workflow-service/contract'
@@ -53,6 +54,19 @@ test('the OpenAPI document is version 1.0.0 and declares the success and the err
 
 describe('the reference page', () => {
   const HTML = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+
+  // Before all others: what is loaded once stays loaded.
+  test('is shown after it could not be loaded, such as without free file descriptors', async () => {
+    const hooks = registerHooks({
+      load: (url, context, nextLoad) => {
+        if (url.endsWith('/render-reference.ts')) throw new Error('EMFILE: too many open files')
+        return nextLoad(url, context)
+      },
+    })
+    expect((await fetch(`${gateway.url}/docs`)).status).toBe(500)
+    hooks.deregister()
+    expect((await fetch(`${gateway.url}/docs`)).status).toBe(200)
+  })
 
   test('is one file of less than 40 KB as sent, whose policy allows its own style and scripts alone', async () => {
     const page = await fetch(`${gateway.url}/docs`, { headers: { 'Accept-Encoding': 'gzip, br' } })

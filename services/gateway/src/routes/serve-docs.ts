@@ -16,7 +16,7 @@ export function serveDocs({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHan
   const sendPage = serveReference(() => createPublicReference(apiUrl))
   return (req, res, next) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
-    if (isRead && req.path === DOCUMENT_PATH) sendDocument(req, res, next)
-    else sendPage(req, res, next)
+    // Returned: Express answers a handler that rejects, which would otherwise end the process.
+    return isRead && req.path === DOCUMENT_PATH ? sendDocument(req, res, next) : sendPage(req, res, next)
   }
 }
