@@ -29,6 +29,12 @@ describe('a payload from JSON', () => {
       { l: [{ a: 2 }] },
       { l: [{ a: 2 }] },
     ],
+    [
+      'nothing for null where the example need not have a field',
+      { l: [{ a: 1, b: 1, c: { d: 1 } }, { a: 1 }] },
+      { l: [{ a: 2, b: null, C: null }] },
+      { l: [{ a: 2 }] },
+    ],
     ['anything in an object without fields', { o: {} }, { o: { x: [1, null] } }, { o: { x: [1, null] } }],
     ['texts that convert', { n: 1, b: true }, { n: '-3.50', b: 'YES' }, { n: -3.5, b: true }],
     ['a date for a date', { d: '2026-01-31' }, { d: '2026-02-01T10:00:00Z' }, { d: '2026-02-01T10:00:00Z' }],

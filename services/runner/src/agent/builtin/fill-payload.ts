@@ -115,7 +115,9 @@ class Filler {
   ): unknown {
     const isJson = 'object' in scope
     const found = find(name, field)
-    if (found) return 'error' in found ? this.refuse(found.error) : this.#convert(field, found.value, !isJson)
+    // Many programs write null for what an object does not have.
+    const isAbsent = !found || ('value' in found && found.value === null && !field.scalars.has('null'))
+    if (!isAbsent) return 'error' in found ? this.refuse(found.error) : this.#convert(field, found.value, !isJson)
     if (!shape.required.has(name)) return undefined
     if (field.scalars.has('null')) return null
     // The fields of an object that is missing are what the context lacks. In lines they have names of their own.
