@@ -68,6 +68,7 @@ describe('a score', () => {
     ['an item too few', { a: [{ b: 1 }, { b: 2 }] }, { a: [{ b: 1 }] }, [1, 1, 0, 0]],
     ['an item too many', { a: [1] }, { a: [1, 2, 3] }, [1, 0, 0, 2]],
     ['matchers', { a: { $contains: ['Ada'] }, b: { $any: 1 } }, { a: 'ada l.', b: 'x' }, [1, 0, 0, 0]],
+    ['fields with names that objects inherit', { a: 1 }, { a: 1, valueOf: null, toString: 'x' }, [1, 0, 0, 1]],
     ['nothing at all', { a: 1, b: { c: [1, 2] } }, undefined, [0, 3, 0, 0]],
   ])('counts %s', (_title, expected, actual, [correct, missed, wrong, invented]) => {
     expect(scorePayload(expected, actual)).toMatchObject({ correct, missed, wrong, invented })

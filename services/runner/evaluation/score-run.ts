@@ -116,10 +116,10 @@ export function addFields(counts: readonly FieldCounts[]): FieldCounts {
 
 function compare(expected: unknown, actual: unknown, path: readonly string[], score: PayloadScore): void {
   if (isMatcher(expected) && '$any' in expected) return
-  const wanted = isMatcher(expected) ? {} : toFields(expected)
+  const wanted = toFields(isMatcher(expected) ? null : expected)
   if (Object.keys(expected === undefined ? toFields(actual) : wanted).length > 0) {
     const isAlike = expected === undefined || Array.isArray(expected) === Array.isArray(actual)
-    const fields = isAlike ? toFields(actual) : {}
+    const fields = toFields(isAlike ? actual : null)
     for (const name of Object.keys({ ...wanted, ...fields })) {
       compare(wanted[name], fields[name], [...path, name], score)
     }
@@ -135,9 +135,9 @@ function compare(expected: unknown, actual: unknown, path: readonly string[], sc
   score.mistakes.push(`${path.join('.')}: expected ${right}, got ${sent}`)
 }
 
-/** The fields of an object, or the items of a list. */
+/** The fields of an object, or the items of a list; a name that objects inherit, such as `valueOf`, is none of them. */
 function toFields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {}
+  return { __proto__: null, ...(typeof value === 'object' ? value : null) }
 }
 
 /**
