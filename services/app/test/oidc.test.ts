@@ -39,7 +39,10 @@ const provider = {
   person: GRACE,
   /** Publishes another key than the one that signs, under its id. */
   hasForeignKey: false,
+  /** Gives tokens at another address, which its metadata names from then on. */
+  hasMoved: false,
 }
+const METADATA = '/.well-known/openid-configuration'
 const server = createServer()
 
 beforeAll(async () => {
@@ -75,14 +78,23 @@ beforeAll(async () => {
     const result = { login: { accountId: provider.person.sub }, consent: { grantId: await grant.save() } }
     await atProvider.interactionFinished(req, res, result)
   }
+  let metadata: object = {}
   server.on('request', (req, res) => {
     if (req.url?.startsWith('/interaction')) void interact(req, res)
     else if (req.url === '/jwks' && provider.hasForeignKey) res.end(JSON.stringify({ keys: [foreignKey] }))
-    else handle(req, res)
+    else if (req.url === '/token' && provider.hasMoved) res.writeHead(404).end()
+    else if (req.url === METADATA && provider.hasMoved) {
+      const moved = { ...metadata, token_endpoint: `${provider.issuer}/moved` }
+      res.setHeader('content-type', 'application/json').end(JSON.stringify(moved))
+    } else if (req.url === '/moved') {
+      req.url = '/token'
+      handle(req, res)
+    } else handle(req, res)
   })
+  metadata = (await (await fetch(`${provider.issuer}${METADATA}`)).json()) as object
 })
 afterAll(() => close(server))
-beforeEach(() => void (provider.person = GRACE))
+beforeEach(() => void Object.assign(provider, { person: GRACE, hasMoved: false }))
 
 const app = useTestApp(() => ({
   OIDC_ISSUER: provider.issuer,
@@ -212,6 +224,14 @@ describe('Sign-in with OpenID Connect', () => {
       expect(jar.get('__Host-session')).toBeUndefined()
     },
   )
+
+  test('finds the provider at the addresses of its metadata as they are after a sign-in that failed', async () => {
+    await invite(GRACE.email)
+    expect((await signIn()).location).toBe('/')
+    provider.hasMoved = true
+    expect((await signIn()).location).toBe('/sign-in?error=oidc_failed')
+    expect((await signIn()).location).toBe('/')
+  })
 
   test('refuses a token that another key has signed', async () => {
     // The first process remembers the provider's key.

@@ -37,17 +37,17 @@ type OidcProblem = 'oidc_unavailable' | 'oidc_failed' | 'oidc_not_invited'
 /** Handlers of the sign-in with OpenID Connect. The browser navigates here, so every response leads to a page. */
 export function oidcHandlers(ctx: AppServiceContext) {
   const redirectUri = `${ctx.config.appUrl}/app/oidc/callback`
-  const connect = ctx.config.oidc && connector(ctx.config.oidc)
+  const provider = ctx.config.oidc && connector(ctx.config.oidc)
   const fail = (requestId: string, problem: OidcProblem, next: string, cookies: readonly string[], error?: unknown) => {
     ctx.logger.warn({ request_id: requestId, problem, error: error && describeError(error) }, 'sign_in.oidc_failed')
     return redirectTo(`/sign-in?error=${problem}${next === '/' ? '' : `&next=${encodeURIComponent(next)}`}`, cookies)
   }
   return {
     startOidc: async ({ principal, query, requestId }) => {
-      if (!connect) throw notFound('Sign-in with OpenID Connect')
+      if (!provider) throw notFound('Sign-in with OpenID Connect')
       const next = localPath(query.next)
       try {
-        const { client, configuration } = await connect()
+        const { client, configuration } = await provider.connect()
         const verifier = client.randomPKCECodeVerifier()
         const attempt = { state: client.randomState(), nonce: client.randomNonce() }
         const url = client.buildAuthorizationUrl(configuration, {
@@ -64,7 +64,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
       }
     },
     finishOidc: async (request) => {
-      if (!connect) throw notFound('Sign-in with OpenID Connect')
+      if (!provider) throw notFound('Sign-in with OpenID Connect')
       const { principal, query, requestId } = request
       const attempts = readAttempts(principal)
       const attempt = attempts.find(({ state }) => state === query.state)
@@ -75,8 +75,9 @@ export function oidcHandlers(ctx: AppServiceContext) {
       try {
         const answer = new URL(redirectUri)
         answer.search = new URLSearchParams(query).toString()
-        identity = await identify(await connect(), answer, attempt)
+        identity = await identify(await provider.connect(), answer, attempt)
       } catch (error) {
+        provider.forget()
         return fail(requestId, 'oidc_failed', next, others, error)
       }
       const known = await findAccountByOidc(ctx.db, identity)
@@ -89,7 +90,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
   } satisfies Partial<AppHandlers>
 }
 
-/** Reads the provider's metadata when the first person signs in, and again after a failure. */
+/** Reads the provider's metadata when the first person signs in, and again after a sign-in that failed. */
 function connector({ issuer, clientId, clientSecret }: OidcConfig) {
   let connection: ReturnType<typeof discover> | undefined
   const discover = async () => {
@@ -104,14 +105,21 @@ function connector({ issuer, clientId, clientSecret }: OidcConfig) {
       configuration: await client.discovery(new URL(issuer), clientId, clientSecret, undefined, options),
     }
   }
-  return () =>
-    (connection ??= discover().catch((error: unknown) => {
-      connection = undefined
-      throw error
-    }))
+  const forget = (): void => {
+    connection = undefined
+  }
+  return {
+    connect: () =>
+      (connection ??= discover().catch((error: unknown) => {
+        forget()
+        throw error
+      })),
+    /** The provider may have moved what its metadata names, or changed its keys. */
+    forget,
+  }
 }
 
-type Connection = Awaited<ReturnType<ReturnType<typeof connector>>>
+type Connection = Awaited<ReturnType<ReturnType<typeof connector>['connect']>>
 type Identity = Awaited<ReturnType<typeof identify>>
 
 /** Ends the attempt that the provider's answer belongs to. Rejects if the answer is not valid. */
