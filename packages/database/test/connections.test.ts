@@ -171,6 +171,26 @@ test('a host that accepts no writes is not used, as if it were down, and is used
   await db.close()
 })
 
+test.each([
+  [
+    'a transaction',
+    (db: Database, id: string) => inTransaction(db, (tx) => tx.query('DELETE FROM organizations WHERE id = $1', [id])),
+  ],
+  [
+    'a transaction of Prisma',
+    (db: Database, id: string) => inPrismaTransaction(db, (tx) => tx.prisma.organization.deleteMany({ where: { id } })),
+  ],
+])('a connection that was opened while the database accepted no writes is closed by %s', async (_what, write) => {
+  const name = new URL(database.url).pathname.slice(1)
+  await database.db.pool.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`)
+  const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 1 })
+  const refused = await write(db, newId()).catch((error: unknown) => error)
+  await database.db.pool.query(`ALTER DATABASE "${name}" RESET default_transaction_read_only`)
+  expect(isDatabaseUnavailable(refused)).toBe(true)
+  expect(await isUnavailable(write(db, newId()))).toBe(false)
+  await db.close()
+})
+
 /** A server of PostgreSQL's protocol whose certificate has expired. */
 async function startExpiredServer() {
   const certificate = await createCertificate({ isExpired: true })

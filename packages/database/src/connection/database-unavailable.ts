@@ -58,6 +58,15 @@ export function isUnanswered(error: unknown): error is Error {
 }
 
 /**
+ * Whether the connection accepts no writes. One that was opened while the database accepted none, by the default of the
+ * database or the role, accepts none as long as it is open.
+ */
+export function isReadOnly(error: unknown): error is Error {
+  const { code, meta } = (error ?? {}) as { code?: unknown; meta?: PrismaErrorMeta }
+  return [code, meta?.driverAdapterError?.cause?.originalCode].includes('25006')
+}
+
+/**
  * Whether PostgreSQL cancelled a statement because it, or its wait for a lock, took too long; nothing was written. The
  * database may be overloaded, or this statement alone is slow: `Database.ping` shows which.
  */
@@ -90,5 +99,7 @@ export function kindOfViolation<Kind extends string>(error: unknown, kinds: Reco
 
 /** Where Prisma keeps the driver's error. */
 interface PrismaErrorMeta {
-  readonly driverAdapterError?: { readonly cause?: { readonly constraint?: { readonly index?: string } } }
+  readonly driverAdapterError?: {
+    readonly cause?: { readonly originalCode?: string; readonly constraint?: { readonly index?: string } }
+  }
 }

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import type { Db } from './client.ts'
-import { isUnanswered } from './database-unavailable.ts'
+import { isReadOnly, isUnanswered } from './database-unavailable.ts'
 
 /** Runs the work in one transaction on one connection: commits when it resolves, rolls back when it rejects. */
 export async function inTransaction<Result>(db: Db, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
@@ -13,7 +13,7 @@ export async function inTransaction<Result>(db: Db, work: (client: PoolClient) =
     return result
   } catch (error) {
     // A ROLLBACK would wait behind the statement, as long again. PostgreSQL rolls back when the connection is closed.
-    if (isUnanswered(error)) closedFor = error
+    if (isUnanswered(error) || isReadOnly(error)) closedFor = error
     else await client.query('ROLLBACK').catch((failure: Error) => (closedFor = failure))
     throw error
   } finally {

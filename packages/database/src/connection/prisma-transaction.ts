@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Prisma } from '../generated/client.ts'
 import type { PrismaDb, Queryable } from './client.ts'
+import { isReadOnly } from './database-unavailable.ts'
 import { beginning } from './prisma-pool.ts'
 
 /**
@@ -27,7 +28,14 @@ export async function inPrismaTransaction<Result>(
       async (prisma) => {
         const { client } = begun
         if (!client) throw new Error('Prisma began its transaction on an unknown connection')
-        return await work({ prisma, query: client.query.bind(client) })
+        try {
+          return await work({ prisma, query: client.query.bind(client) })
+        } catch (error) {
+          // Prisma gives the connection back without the error, with which the pool closes it.
+          const release = client.release.bind(client)
+          if (isReadOnly(error)) client.release = () => release(error)
+          throw error
+        }
       },
       { maxWait: MAX_CONNECT_MS, timeout: MAX_TRANSACTION_MS },
     )
